@@ -14,7 +14,7 @@ from random import Random
 
 import pytest
 
-from controllers.align.stories import StoryBed, play_clone_set, play_deployment
+from controllers.align.stories import StoryBed, play_clone_set, play_deployment, play_stateful_set
 from controlplane.cluster import Cluster, Options
 from controlplane.pytest_plugin import Clusters
 from kedge.api.condition import is_true
@@ -122,6 +122,9 @@ async def _run(manager: Manager) -> AsyncIterator[None]:
         await running
 
 
-@pytest.mark.parametrize("play", [pytest.param(play_deployment, marks=pytest.mark.core), play_clone_set])
+PLAYS = [pytest.param(play_deployment, marks=pytest.mark.core), play_clone_set, play_stateful_set]
+
+
+@pytest.mark.parametrize("play", PLAYS)
 async def test_a_story_of_the_proposal(bed: StoryBed, play: Callable[[StoryBed], Awaitable[None]]) -> None:
     await play(bed)

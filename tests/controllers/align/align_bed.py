@@ -13,7 +13,7 @@ import yaml
 from controllers.align.recorder import image_of
 from controllers.align.stories import NAMESPACE, StoryBed
 from kedge.api.apiextensions import CustomResourceDefinition
-from kedge.api.apps import Deployment
+from kedge.api.apps import Deployment, StatefulSet
 from kedge.api.condition import is_true
 from kedge.api.core import Namespace
 from kedge.api.crds import karmada_crds, kruise_crds
@@ -91,7 +91,8 @@ class AlignBed:
 
 
 _KINDS: dict[tuple[str, str], Any] = {
-    (kind.resource.api_version, kind.resource.kind): kind for kind in (Deployment, CloneSet, ProposedBinding)
+    (kind.resource.api_version, kind.resource.kind): kind
+    for kind in (Deployment, StatefulSet, CloneSet, ProposedBinding)
 }
 
 

@@ -53,6 +53,11 @@ class PodRecorder:
         """The images of all pods that are ready, in order."""
         return sorted(image_of(pod) for pod in self.active if pods.is_ready(pod))
 
+    def ready_by_cluster(self) -> dict[str, int]:
+        """How many pods are ready in each cluster."""
+        found = self._pods.items()
+        return dict(Counter(where for (where, _), pod in found if pods.is_active(pod) and pods.is_ready(pod)))
+
     @asynccontextmanager
     async def following(self, members: Mapping[str, Client], namespace: str) -> AsyncIterator[None]:
         """Follow the pods of these members while the context lasts."""

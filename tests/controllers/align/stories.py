@@ -10,21 +10,23 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 from msgspec import Struct
 
 from controllers.align.recorder import PodRecorder
-from kedge.api.apps import Deployment
+from kedge.api.apps import Deployment, StatefulSet
 from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.proposed import ProposedBinding
+from kedge.api.karmada.works import Work
 from kedge.api.kruise import CloneSet
 from kedge.kube.client import Client
 from kedge.kube.patches import MergePatch
 from support.waiting import until, until_so
 
 NAMESPACE = "default"
-OLD, NEW = "nginx:v1", "nginx:v2"
+OLD, NEW, BAD, FIXED = "nginx:v1", "nginx:v2", "nginx:bad", "nginx:v3"
 DEPLOYMENT, CLONE_SET = re.findall(r"(?s)```yaml\n(.*?)```", (Path(__file__).parent / "stories.txt").read_text())
 
 
@@ -85,8 +87,7 @@ async def play_clone_set(bed: StoryBed) -> None:
         await bed.apply(CLONE_SET)
         await until(lambda: recorder.ready_images() == [OLD] * 4 + [NEW] * 6, bed.within)
         await until_so(lambda: _is_healthy(bed, "demo-cloneset"), bed.within)
-        await asyncio.sleep(bed.quiet)
-        assert recorder.ready_images() == [OLD] * 4 + [NEW] * 6
+        await _stays(bed, CloneSet, recorder, *[OLD] * 4, *[NEW] * 6)
         assert recorder.most_of[NEW] == 6
         lifted = MergePatch({"spec": {"updateStrategy": {"partition": 0}}})
         await bed.hub.patch(CloneSet, "demo", lifted, NAMESPACE)
@@ -95,6 +96,66 @@ async def play_clone_set(bed: StoryBed) -> None:
         assert recorder.most <= 10
         await _gone(bed, "demo-cloneset", recorder)
         await bed.hub.delete(CloneSet, "demo", NAMESPACE)
+
+
+def stateful_set(image: str, partition: int = 0, replicas: tuple[int, int] = (3, 7)) -> str:
+    """The second story's workload as a StatefulSet, and its binding."""
+    workload, binding = yaml.safe_load_all(CLONE_SET)
+    del workload["spec"]["updateStrategy"]
+    workload |= {"apiVersion": "apps/v1", "kind": "StatefulSet"}
+    workload["spec"] |= {"serviceName": "demo", "podManagementPolicy": "Parallel"}
+    workload["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}
+    workload["spec"]["template"]["spec"]["containers"][0]["image"] = image
+    binding["metadata"]["name"] = "demo-statefulset"
+    for cluster, number in zip(binding["spec"]["clusters"], replicas, strict=True):
+        cluster["replicas"] = number
+    return yaml.safe_dump_all([workload, binding])
+
+
+async def play_stateful_set(bed: StoryBed) -> None:
+    """Of 10 pods one at a time: a canary that is kept back and goes on, replicas that move, and a bad release with its
+    fix, in two clusters as in one."""
+    recorder = PodRecorder()
+    async with recorder.following(bed.members, NAMESPACE):
+        await bed.apply(stateful_set(OLD))
+        await until(lambda: recorder.ready_images() == [OLD] * 10, bed.within)
+        recorder.forget()
+        await bed.apply(stateful_set(NEW, partition=4))
+        await until(lambda: recorder.ready_images() == [OLD] * 4 + [NEW] * 6, bed.within)
+        await until_so(lambda: _is_healthy(bed, "demo-statefulset"), bed.within)
+        await _stays(bed, StatefulSet, recorder, *[OLD] * 4, *[NEW] * 6)
+        assert recorder.most_of[NEW] == 6
+        await bed.apply(stateful_set(NEW))
+        await until(lambda: recorder.ready_images() == [NEW] * 10, bed.within)
+        await bed.apply(stateful_set(NEW, replicas=(5, 5)))
+        await until(lambda: recorder.ready_by_cluster() == {"cluster-1": 5, "cluster-2": 5}, bed.within)
+        await bed.apply(stateful_set(BAD, replicas=(5, 5)))
+        await until(lambda: recorder.most_of.get(BAD) == 1, bed.within)
+        await until(lambda: recorder.ready_images() == [NEW] * 9, bed.within)
+        await asyncio.sleep(bed.quiet)
+        assert recorder.ready_images() == [NEW] * 9
+        await bed.apply(stateful_set(FIXED, replicas=(5, 5)))
+        await until(lambda: recorder.ready_images() == [FIXED] * 10, bed.within)
+        assert recorder.most_of[BAD] == 1
+        assert recorder.fewest == 9
+        assert recorder.most == 10
+        await _gone(bed, "demo-statefulset", recorder)
+        await bed.hub.delete(StatefulSet, "demo", NAMESPACE)
+
+
+async def _stays(bed: StoryBed, kind: type[Any], recorder: PodRecorder, *images: str) -> None:
+    """With nothing to do nothing is written, and nothing moves."""
+    before = await _versions(bed, kind)
+    await asyncio.sleep(bed.quiet)
+    assert await _versions(bed, kind) == before
+    assert recorder.ready_images() == list(images)
+
+
+async def _versions(bed: StoryBed, kind: type[Any]) -> list[str]:
+    """Of the Works, and of the workload in each cluster."""
+    works = (await bed.hub.list(Work)).items
+    found = [await member.get(kind, "demo", NAMESPACE) for member in bed.members.values()]
+    return [one.metadata.resource_version for one in (*works, *found)]
 
 
 async def _is_healthy(bed: StoryBed, binding: str) -> bool:

@@ -18,6 +18,7 @@ from controllers.align.stories import (
     before,
     play_clone_set,
     play_deployment,
+    play_stateful_set,
 )
 from kedge.api.apps import Deployment
 from kedge.api.karmada.bindings import ResourceBinding
@@ -27,7 +28,7 @@ from support.virtual import run
 from support.waiting import until
 
 
-@pytest.mark.parametrize("play", [play_deployment, play_clone_set])
+@pytest.mark.parametrize("play", [play_deployment, play_clone_set, play_stateful_set])
 def test_a_story_of_the_proposal(play: Callable[[StoryBed], Awaitable[None]]) -> None:
     async def body() -> None:
         async with align_bed("cluster-1", "cluster-2") as here:
