@@ -35,9 +35,10 @@ from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
 from kedge.simulate.faults import NONE
 from kedge.simulate.simulation import InvariantViolated, Simulation
+from simulate.align_decisions import HUB
 from simulate.align_exposure import BAD
 from simulate.align_facts import KINDS, NAME, NAMESPACE, OWN, pod_facts
-from simulate.align_promises import HUB, AlignPromises
+from simulate.align_promises import AlignPromises
 
 NODES = 2
 CRASH_LOOP, NEVER_READY = "kedge.dev/crash-loop", "kedge.dev/never-ready"

@@ -19,8 +19,8 @@ from kedge.kube.manager import Manager
 from kedge.simulate.faults import NONE
 from kedge.simulate.process import Main, Process
 from kedge.simulate.simulation import Simulation
+from simulate.align_decisions import HUB
 from simulate.align_fleet import AlignFleet
-from simulate.align_promises import HUB
 from simulate.weather import weather
 
 
