@@ -286,13 +286,13 @@ class AlignFleet:
                 await self.tell_ready(name, is_ready=True)
             agent.mend()
 
-    async def trouble(self, days: int = 5) -> None:
-        """Pods die, crash, or are never ready, for a while."""
+    async def trouble(self, days: int = 5, *, apart: float = 45.0, lasting: float = 60.0) -> None:
+        """Pods die, crash, or are never ready, for a while. Seconds, at most: between two of them, and of each."""
         rng = self.simulation.rng("trouble")
         async with asyncio.TaskGroup() as group:
             for _ in range(days if self.troubles else 0):
-                await asyncio.sleep(rng.uniform(0.0, 45.0))
-                group.create_task(self._befall(rng, rng.choice(self.troubles), rng.uniform(1.0, 60.0)))
+                await asyncio.sleep(rng.uniform(0.0, apart))
+                group.create_task(self._befall(rng, rng.choice(self.troubles), rng.uniform(1.0, lasting)))
 
     async def _befall(self, rng: Random, kind: str, seconds: float) -> None:
         member = rng.choice(self.names)

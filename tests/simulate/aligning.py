@@ -34,6 +34,16 @@ async def ledger_lost(simulation: Simulation) -> None:
     await _aligning(simulation, loses_ledger=True)
 
 
+async def comebacks(simulation: Simulation) -> None:
+    """Pods stop working all the time, and work again after moments."""
+    fleet = AlignFleet(simulation)
+    fleet.troubles = ["never ready", "crash"]
+    await fleet.open()
+    start(fleet)
+    await asyncio.gather(fleet.users(12), fleet.trouble(30, apart=10.0, lasting=15.0), fleet.cuts())
+    await fleet.settle()
+
+
 async def _aligning(simulation: Simulation, *, loses_ledger: bool) -> None:
     is_network_fine = simulation.rng("network").random() < 0.3
     if simulation.faults == NONE and not is_network_fine:

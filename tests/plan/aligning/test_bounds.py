@@ -202,9 +202,23 @@ def test_what_a_cluster_may_come_to(report: Report, specs: list[Spec], also: lis
     ("report", "specs", "updated"),
     [
         pytest.param(Report(1), [Spec(1, "v1", 0), Spec(2, "v2", 4, 1, 0, 2)], 4, id="it had no pods"),
-        pytest.param(Report(1, pods=1, updated=1), [Spec(1, "v1", 1), Spec(2, "v2", 4, 1, 0, 2)], 2, id="it had one"),
+        pytest.param(
+            Report(1, pods=1, updated=1, is_back=True),
+            [Spec(1, "v1", 1), Spec(2, "v2", 4, 1, 0, 2)],
+            2,
+            id="it had one",
+        ),
+        pytest.param(
+            Report(1, pods=1, updated=1), [Spec(1, "v1", 1), Spec(2, "v2", 4, 1, 0, 2)], 3, id="it may go back to v2"
+        ),
         pytest.param(Report(2, pods=2, updated=2), [Spec(2, "v2", 4, 1, 0, 3)], 4, id="all are new ones"),
         pytest.param(Report(2, pods=2, updated=1), [Spec(2, "v2", 4, 1, 0, 3)], 1, id="one is an old one"),
+        pytest.param(
+            Report(2, pods=2, updated=1, is_back=True),
+            [Spec(2, "v2", 4, 1, 0, 3)],
+            3,
+            id="those that are added are new",
+        ),
         pytest.param(
             Report(2, pods=4, updated=2), [Spec(2, "v2", 4, 1), Spec(3, "v2", 6, 1, 0, 3)], 6, id="all may be new ones"
         ),

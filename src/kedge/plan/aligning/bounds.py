@@ -256,11 +256,17 @@ def _follows(member: Member, spec: Spec, specs: Iterable[Spec]) -> bool:
 def _new(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
     """How many pods of its template there may be by a spec. One that has no others creates no others."""
     report, before = member.report, [one for one in specs if one.seq < spec.seq]
-    if member.reported_template != spec.template:
-        has_others = report.pods > 0 and all(one.template != spec.template for one in before)
-    else:
+    is_same = member.reported_template == spec.template
+    if is_same:
         has_others = report.pods > report.updated and all(one.partition for one in before)
-    return spec.moved if has_others else spec.replicas
+    else:
+        has_others = report.pods > 0 and all(one.template != spec.template for one in before)
+    if not has_others:
+        return spec.replicas
+    # Pods that are added have the template that all pods had last. If it goes back to that, it is its own.
+    may_be_back = report.is_back if is_same else not report.is_back
+    added = max(0, spec.replicas - report.pods) if may_be_back else 0
+    return max(spec.moved, (report.updated if is_same and added else 0) + added)
 
 
 def _old(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:

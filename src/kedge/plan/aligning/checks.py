@@ -84,8 +84,13 @@ def _is_within(change: Change) -> bool:
         total.unavailable <= max(aim.unavailable, now.unavailable)
         and total.fewest >= min(aim.fewest, now.fewest)
         and total.most <= max(aim.most, now.most)
-        and (not aim.is_partitioned or total.updated <= max(aim.most_updated, now.updated))
     )
+
+
+def _keeps_others_back(change: Change) -> bool:
+    """Whether no more pods have the wanted template than the partition lets through."""
+    now, total, aim = change.now, change.total, change.aim
+    return not aim.is_partitioned or total.updated <= max(aim.most_updated, now.updated)
 
 
 def _is_steady(change: Change) -> bool:
@@ -114,6 +119,7 @@ def _is_proven_enough(change: Change) -> bool:
 
 _CHECKS: Final[tuple[tuple[Callable[[Change], bool], AlignCode], ...]] = (
     (_is_within, AlignCode.budget_spent),
+    (_keeps_others_back, AlignCode.kept_back),
     (_is_steady, AlignCode.broken),
     (_takes_no_others, AlignCode.budget_spent),
     (_is_proven_enough, AlignCode.unproven),
