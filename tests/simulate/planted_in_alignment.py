@@ -20,7 +20,7 @@ from kedge.plan.aligning.bounds import Bounds
 from kedge.plan.aligning.interpreter import UnifiedRollingStatus, report_of, sequence_of
 from kedge.plan.aligning.ledger import Member, Report, Spec
 from kedge.simulate.simulation import Simulation
-from simulate.aligning import aligning
+from simulate.aligning import aligning, comebacks
 
 _observed = Bindings._observed
 
@@ -105,6 +105,12 @@ async def a_bad_release_creeps(simulation: Simulation) -> None:
         without("_is_proven_enough"),
     ):
         await aligning(simulation)
+
+
+async def broken_pods_stay_broken(simulation: Simulation) -> None:
+    """What is reported as broken is given up as if it could not work again."""
+    with without("_is_steady"), patch.object(alignment, "is_lasting", lambda _: True):
+        await comebacks(simulation)
 
 
 async def without_partition(simulation: Simulation) -> None:
