@@ -1,7 +1,7 @@
 """Losses: available pods that nobody who decides could know to be missing, or to be there again.
 
-Those that others took away or broke are not held against what was decided before anybody could know; nor is one that
-works again just when it is given up, nor pods that have never been available.
+Those that others took away or broke are not held against what was decided before anybody could know; nor are pods that
+have never been available.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ class Losses:
         self._decisions = decisions
         self._is_prompt = is_prompt
         self._lost: dict[str, list[tuple[str, float]]] = defaultdict(list)  # pods others broke, and when
-        self._working: dict[tuple[str, str], float] = {}  # by member and pod: since when it is available
         self._halted: set[str] = set()  # members that were told to replace no more, and may have begun with one
         self._kept: dict[str, int] = defaultdict(int)  # how many pods a member has had to have
         self._reached = [(0.0, 0)]  # how many of the wanted pods have been available, and since
@@ -50,7 +49,6 @@ class Losses:
         """A pod is available. One that others broke is made up for by any other one; where pods have an order, only by
         the one in its place: it may have come back with a release that never works, and one that was replaced tells
         nothing of it."""
-        self._working[member, name] = self._simulation.loop.time()
         lost = self._lost[member]
         found = [one for one in lost if one[0] == name] if self._seen.kind == "StatefulSet" else lost
         if found:
@@ -77,9 +75,9 @@ class Losses:
         """Whether a member has as many available pods as it has to have, also without one that is taken away."""
         return self._seen.available_in(member) >= self._kept[member]
 
-    def excused(self, member: str, name: str, pod: PodFacts) -> int:
+    def excused(self, member: str, pod: PodFacts) -> int:
         """How many pods may be missing when a member takes this one away."""
-        return self._lost_lately(member) + self._mistaken(member, pod) + self._come_back(member, name)
+        return self._lost_lately(member) + self._mistaken(member, pod)
 
     def reached_at(self, moment: float) -> int:
         """How many of the wanted pods were known to have been available: those that never were count for nobody."""
@@ -104,16 +102,6 @@ class Losses:
         replaced = [one for one in pods if one.template == pod.template]
         missing = sum(not one.is_available for one in pods)
         return sum(one.is_available for one in replaced) if missing >= len(replaced) else 0
-
-    def _come_back(self, member: str, taken: str) -> int:
-        """How many pods of a member work only since it was told to give some up. With no room for others, those that do
-        not work are given up; that one of them works again by then, nobody who decides can know."""
-        seen, workload = self._seen, self._seen.workloads.get(member)
-        is_replaced = workload is None or len(seen.pods[member]) < workload.replicas
-        if is_replaced or seen.number + 1 < seen.limits[-1].most:
-            return 0
-        known = self._decisions.oldest_taking(member) - (REPORTED_AFTER if self._is_prompt else KNOWN_AFTER)
-        return sum(self._working.get((member, name), 0.0) > known for name in (*seen.pods[member], taken))
 
     def told(self) -> str:
         return str(dict(self._lost))

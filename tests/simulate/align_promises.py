@@ -165,7 +165,7 @@ class AlignPromises:
         if before is None and after is not None:
             wrong = self._judge_creation(member, after)
         elif before is not None and was and after is None and not by_others:
-            wrong = self._judge_return(member, before) or self._judge_deletion(member, name, before)
+            wrong = self._judge_return(member, before) or self._judge_deletion(member, before)
         elif was and not is_:
             self._losses.lose(member, name)
         elif is_ and not was:
@@ -207,12 +207,12 @@ class AlignPromises:
         is_replaced = len(self._seen.pods[member]) < workload.replicas and workload.is_observed
         return f"{FORTH}: one of {member} is replaced, by {workload}" if is_replaced else ""
 
-    def _judge_deletion(self, member: str, name: str, pod: PodFacts) -> str:
+    def _judge_deletion(self, member: str, pod: PodFacts) -> str:
         if self._losses.is_surplus(member):
             return ""
         reached = self._losses.reached_at(self._decisions.oldest_taking(member))
         floor, found = min(-self._floor.loosest, reached - self._floor.unavailable), self._seen.available
-        excused = self._losses.excused(member, name, pod)
+        excused = self._losses.excused(member, pod)
         self._count(FLOOR, is_tight=found == floor - excused)
         return (
             ""

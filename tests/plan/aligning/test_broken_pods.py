@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from kedge.plan.aligning.aim import Aim, AlignCode
 from kedge.plan.aligning.alignment import align
@@ -147,6 +148,19 @@ def test_if_nobody_gives_anything_back_pods_go_first_where_none_works() -> None:
     bad = Member("b", 2, "v2", (Spec(2, "bad", 2, 1),), Report(2, 2, 2, 0))
     found = align(Aim(6, 1), [starting, bad])
     assert {name: spec.template for name, spec in found.specs.items()} == {"b": "v2"}
+
+
+def test_nothing_is_given_up_while_pods_may_only_be_starting() -> None:
+    """Replicas are to move, and two pods that replaced broken ones are new: the old ones, which work, would go."""
+    specs = Spec(5, "v1", 4, 0, 1), Spec(6, "v2", 4, 0, 2, 2)
+    leaving = Member("a", 0, "v2", specs, Report(6, 4, 2, 2))
+    growing = Member("b", 7, "v2", (Spec(7, "v1", 5, 1),), Report(7, 5, 5, 3, 3, is_back=True))
+    aim = Aim(7, 0, 2, is_partitioned=True)
+    assert given(aim, leaving, growing) == {"a": ("v2", 2, 0)}
+    for members in ([replace(leaving, is_starting=True), growing], [leaving, replace(growing, is_starting=True)]):
+        assert given(aim, *members) == {}
+    whole = replace(growing, report=Report(7, 5, 5, 5, 5, is_back=True), is_starting=True)
+    assert given(aim, leaving, whole) == {"a": ("v2", 2, 0)}  # it has all its pods
 
 
 def test_a_cloneset_that_is_scaled_down_keeps_all_pods_of_its_template_that_work() -> None:

@@ -7,11 +7,12 @@ crash between the two is made up for by the next look. See `plan.aligning.beside
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from kedge.api.condition import Condition
 from kedge.api.karmada.bindings import ResourceBinding
@@ -20,6 +21,7 @@ from kedge.api.karmada.keys import BINDING_NAME, BINDING_NAMESPACE
 from kedge.api.karmada.overrides import OverridePolicy
 from kedge.api.karmada.policies import ClusterPropagationPolicy, PropagationPolicy
 from kedge.api.karmada.works import Work
+from kedge.controllers.align.starting_pods import StartingPods, next_look
 from kedge.controllers.align.templates import read_template
 from kedge.controllers.align.wait_events import WaitEvents
 from kedge.controllers.kinds import Kinds
@@ -30,7 +32,7 @@ from kedge.kube.controller import Controller
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
-from kedge.plan.aligning.beside import BesideInput, BesidePlan, beside_input, plan_beside, record_notes
+from kedge.plan.aligning.beside import BesidePlan, beside_input, plan_beside, record_notes
 from kedge.plan.aligning.beside_policies import (
     OVERRIDE_PREFIX,
     Policy,
@@ -39,6 +41,7 @@ from kedge.plan.aligning.beside_policies import (
     policy_name,
     policy_problem,
 )
+from kedge.plan.aligning.binding import report_in
 from kedge.plan.aligning.binding_conditions import with_aligned, without_aligned
 from kedge.plan.aligning.observed import cluster_of
 from kedge.plan.fields import Object
@@ -65,6 +68,7 @@ class Beside:
         self._kinds = Kinds(karmada.client)
         self._wait_events = WaitEvents(karmada.events)
         self._reports = Throttle(REPORT_EVERY)
+        self._starting = StartingPods()
         self._bindings = karmada.cache(ResourceBinding)
         self._works = karmada.cache(Work, indexes={"binding": _binding_of})
         self._members = karmada.cache(Member)
@@ -85,6 +89,7 @@ class Beside:
         binding = self._bindings.get(key.name, key.namespace)
         if binding is None or binding.metadata.deletion_timestamp is not None:
             self._wait_events.forget(key)
+            self._starting.forget(key)
             return Outcome.done  # its override goes with it
         policy = self._policy(binding)
         if policy is None:
@@ -93,9 +98,13 @@ class Beside:
         if not asks_for_alignment(policy):
             self._wait_events.forget(key)
             return await self._let_go(seen)
-        planned = await self._plan(seen)
-        if planned is None:
+        problem = policy_problem(policy.spec.resource_selectors, binding.spec)
+        template = await self._template(binding) if not problem else {}
+        if template is None:
             return Outcome.done
+        works = self._works_of(binding)
+        starting = self._starting.left(key, {name: report_in(work) for name, work in works.items()}, template)
+        planned = BesidePlan(problems=(problem,)) if problem else self._plan(seen, template, works, starting.keys())
         self._wait_events.record(key, binding, planned)
         if not planned.problems:
             await self._write_override(seen, planned)
@@ -107,18 +116,14 @@ class Beside:
         conditions = with_aligned(binding.status.conditions, planned, generation=meta.generation, now=self._clock.now())
         if await self._report(binding, conditions):
             self._reports.restart(key)
-        return Outcome.done
+        due = next_look(starting, planned.members)
+        return Outcome.done if due is None else Outcome.again(after=due)
 
-    async def _plan(self, seen: Observed) -> BesidePlan | None:
-        """What to write; None if the resource is gone."""
-        problem = policy_problem(seen.policy.spec.resource_selectors, seen.binding.spec)
-        if problem:
-            return BesidePlan(problems=(problem,))
-        template = await self._template(seen.binding)
-        if template is None:
-            return None
+    def _plan(self, seen: Observed, template: Object, works: Mapping[str, Work], starting: Set[str]) -> BesidePlan:
+        """What to write."""
         try:
-            return plan_beside(self._observed(seen, template))
+            observed = beside_input(seen.binding.spec, template, works, self._members.all(), seen.override)
+            return plan_beside(replace(observed, starting=starting))
         except ValueError as error:  # a ledger that cannot be read
             return BesidePlan(problems=(str(error),))
 
@@ -132,11 +137,9 @@ class Beside:
             return self._policies.get(named.name, named.namespace)
         return self._cluster_policies.get(named.name)
 
-    def _observed(self, seen: Observed, template: Object) -> BesideInput:
-        meta = seen.binding.metadata
-        works = self._works.by("binding", _key_text(meta.namespace, meta.name))
-        by_cluster = {cluster_of(one): one for one in works}
-        return beside_input(seen.binding.spec, template, by_cluster, self._members.all(), seen.override)
+    def _works_of(self, binding: ResourceBinding) -> dict[str, Work]:
+        found = self._works.by("binding", _key_text(binding.metadata.namespace, binding.metadata.name))
+        return {cluster_of(one): one for one in found}
 
     async def _template(self, binding: ResourceBinding) -> Object | None:
         return await read_template(self._client, self._kinds, binding)

@@ -25,6 +25,7 @@ from kedge.api.karmada.overrides import ClusterOverridePolicy, OverridePolicy
 from kedge.api.karmada.works import Work
 from kedge.api.resource import Resource
 from kedge.controllers.align.binding_kinds import BindingKind
+from kedge.controllers.align.starting_pods import StartingPods, next_look
 from kedge.controllers.align.wait_events import WaitEvents
 from kedge.controllers.gather import gather
 from kedge.controllers.kinds import Kinds
@@ -68,6 +69,7 @@ class Bindings:
         self._kinds = Kinds(cluster.client)
         self._wait_events = WaitEvents(cluster.events)
         self._reports = Throttle(REPORT_EVERY)
+        self._starting = StartingPods()
         self._bindings = cluster.cache(kind.type)
         self._works = cluster.cache(Work, indexes={"binding": self._binding_of})
         self._members = cluster.cache(Member)
@@ -94,6 +96,7 @@ class Bindings:
         binding = self._bindings.get(key.name, key.namespace)
         if binding is None:
             self._wait_events.forget(key)
+            self._starting.forget(key)
             return Outcome.done
         meta = binding.metadata
         is_deleting = meta.deletion_timestamp is not None
@@ -115,7 +118,9 @@ class Bindings:
             self._wait_events.record(key, binding, BindingPlan(problems=(missing,)))
             return Outcome.again(after=AGAIN)
         seen = await self._observed(binding, works)
-        plan = plan_binding(seen)
+        reports = {name: one.report for name, one in seen.clusters.items()}
+        starting = self._starting.left(key, reports, seen.template or {})
+        plan = plan_binding(replace(seen, starting=starting.keys()))
         self._wait_events.record(key, binding, plan)
         ledger = ledger_text(plan.ledger)
         if ledger != meta.annotations.get(LEDGER, "{}"):
@@ -131,8 +136,9 @@ class Bindings:
             return Outcome.again(after=wait)
         if await self._report(binding, seen, plan, works):
             self._reports.restart(key)
-        left = seconds_until_end(binding.spec, self._clock.now())
-        return Outcome.done if left is None else Outcome.again(after=left)
+        looks = next_look(starting, plan.members), seconds_until_end(binding.spec, self._clock.now())
+        due = min((one for one in looks if one is not None), default=None)
+        return Outcome.done if due is None else Outcome.again(after=due)
 
     def _ended_tasks(self, binding: ResourceBinding) -> tuple[GracefulEvictionTask, ...] | None:
         """The tasks that are left when others have ended; None if none has."""

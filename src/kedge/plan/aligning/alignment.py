@@ -74,7 +74,7 @@ class _Round:
         is_by_partition = aim.is_partitioned and not any(member.is_ordered for member in members)
         self._exposure = Exposure(is_by_partition, sum(one.proven for one in members) if is_by_partition else 0)
         self._holders = {name: None for name, held in self._held.items() if held.unavailable or held.surge}
-        self._all_acknowledged = all(member.is_acknowledged for member in members)
+        self._is_quiet = all(one.is_acknowledged and not one.may_be_starting for one in members)
         self._moving = [member for member in members if self._may_move(member)]
         self._parts = self._divided(self._moving)
         self.specs: dict[str, Spec] = {}
@@ -165,7 +165,7 @@ class _Round:
             held=self._held[member.name],
             total=self.total,
             fair=self._fair(member),
-            is_idle=not holds and self._all_acknowledged,
+            is_idle=not holds and self._is_quiet,
             others_wait=any(one.name != member.name for one in self._moving),
         )
 

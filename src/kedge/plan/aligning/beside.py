@@ -49,6 +49,8 @@ class BesideInput(Struct, frozen=True):
     ready: Set[str] = frozenset()
     """The clusters that are heard from."""
     record: Record = Record()
+    starting: Set[str] = frozenset()
+    """Clusters whose number of pods changed a moment ago."""
 
 
 class BesidePlan(Struct, frozen=True):
@@ -105,7 +107,8 @@ def plan_beside(seen: BesideInput) -> BesidePlan:
     except NotAligned as error:
         return BesidePlan(seen.record, problems=(str(error),))
     clusters = _numbered([advanced(one) for one in found if not one.is_coming], seen.record)
-    members = [member_of(one, top=_top(clusters)) for one in clusters]
+    top = _top(clusters)
+    members = [replace(member_of(one, top=top), is_starting=one.name in seen.starting) for one in clusters]
     asked = align(aim, members)
     grants = turn_grants(aim, members, asked.specs)
     grants = {**_again(clusters, grants), **grants}

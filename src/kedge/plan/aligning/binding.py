@@ -7,7 +7,8 @@ workload that is divided is aligned; everything else is copied to each cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
+from functools import cached_property
 from itertools import takewhile
 
 from msgspec import Struct
@@ -38,7 +39,7 @@ from kedge.plan.moving.wait import Wait
 from kedge.plan.selecting.candidates import without_hub_fields
 
 
-class BoundCluster(Struct, frozen=True):
+class BoundCluster(Struct, frozen=True, dict=True):
     """A cluster that a binding is about."""
 
     candidate: Candidate
@@ -46,6 +47,11 @@ class BoundCluster(Struct, frozen=True):
     work: Work | None = None
     is_suspended: bool = False
     """Whether nothing is written to it for now."""
+
+    @cached_property
+    def report(self) -> Report:
+        """What it reports of the workload."""
+        return report_in(self.work)
 
 
 class BindingInput(Struct, frozen=True):
@@ -61,6 +67,8 @@ class BindingInput(Struct, frozen=True):
     is_divided: bool = True
     """Whether its replicas are divided over the clusters."""
     is_deleting: bool = False
+    starting: Set[str] = frozenset()
+    """Clusters whose number of pods changed a moment ago."""
 
 
 class BindingPlan(Struct, frozen=True):
@@ -94,7 +102,7 @@ def plan_binding(seen: BindingInput) -> BindingPlan:
     problems: list[str] = []
     wanted = {one.name: one.replicas for one in seen.spec.clusters}
     made = _made(seen, problems)
-    reports = {name: report_in(cluster.work) for name, cluster in seen.clusters.items()}
+    reports = {name: cluster.report for name, cluster in seen.clusters.items()}
     sizes = {**wanted, **retained(seen.template, reports, wanted)} if seen.is_divided else wanted
     try:
         aim = aim_of(seen.template, sum(sizes.values())) if seen.is_divided else None
@@ -148,6 +156,7 @@ def _aligned(
             reports[name],
             sources[name],
             is_ordered=is_ordered,
+            is_starting=name in seen.starting,
         )
         for name, cluster in sorted(known.items())
     ]
@@ -196,6 +205,7 @@ def _member(
     sources: _Sources,
     *,
     is_ordered: bool,
+    is_starting: bool,
 ) -> Member:
     lost = list(takewhile(lambda spec: spec.template not in sources.by_template, reversed(specs)))
     # Pods would be created only to be taken away. A Work without any keeps an older request from creating another one.
@@ -210,6 +220,7 @@ def _member(
         is_suspended=cluster.is_suspended,
         is_fixed=made is not None and made.sets_strategy and bool(specs),
         is_ordered=is_ordered,
+        is_starting=is_starting,
         superseded=len(specs) if is_over else len(lost),
     )
 

@@ -29,7 +29,8 @@ class Headroom(Struct, frozen=True):
     fair: Bounds
     """How much of the budget the cluster may hold."""
     is_idle: bool
-    """Whether no cluster holds any of the budget, or has anything yet to acknowledge: nobody gives anything back."""
+    """Whether no cluster holds any of the budget, has anything yet to acknowledge, or pods that may only be starting:
+    nobody gives anything back."""
     others_wait: bool
     """Whether another cluster could be written to, and is not where it is to be."""
 
@@ -40,7 +41,7 @@ class Headroom(Struct, frozen=True):
 
     @property
     def may_discard(self) -> bool:
-        """Whether pods that do not work make room for others. They may only be starting: if nobody waits, they stay."""
+        """Whether pods that do not work make room for others. If nobody waits, they stay."""
         return self.is_stuck and self.others_wait
 
     @property

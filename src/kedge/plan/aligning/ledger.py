@@ -82,6 +82,8 @@ class Member(Struct, frozen=True, dict=True):
     """Whether somebody else decides on its strategy: it is charged for what it may do, and never changed."""
     is_ordered: bool = False
     """Whether its pods have an order, by which they are replaced and taken away, as those of a StatefulSet."""
+    is_starting: bool = False
+    """Whether its number of pods changed a moment ago: those that do not work may only be starting."""
     superseded: int = 0
     """How many of the last specs can never be written, since nobody has their template any more. They count all the
     same."""
@@ -125,6 +127,11 @@ class Member(Struct, frozen=True, dict=True):
         """The last of its specs that could be written."""
         written = self.specs[: len(self.specs) - self.superseded]
         return written[-1] if written else None
+
+    @property
+    def may_be_starting(self) -> bool:
+        """Whether it has pods, or is to have, that do not work and were not there a moment ago."""
+        return self.is_starting and self.report.available < max(self.report.pods, self.replicas)
 
     @property
     def is_unasked(self) -> bool:
