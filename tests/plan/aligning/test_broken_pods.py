@@ -48,6 +48,14 @@ def test_a_cluster_in_which_nothing_was_ever_created_gets_all_its_pods() -> None
     assert {name: (spec.template, spec.replicas) for name, spec in found.specs.items()} == {"a": ("v2", 4)}
 
 
+@pytest.mark.parametrize(("wanted", "replicas"), [(7, 5), (4, 4)])
+def test_a_deployment_that_was_never_created_gets_the_pods_that_there_is_room_for(wanted: int, replicas: int) -> None:
+    """Also if that is more than it was granted first."""
+    empty = Member("a", wanted, "v2", (Spec(1, "v1", 4, 0, 1),), superseded=1)
+    leaving = Member("b", 7 - wanted, "v2", (Spec(2, "v1", 3, 0, 1),), Report(2, 3, 3, 3))
+    assert given(Aim(7, 0, 2), empty, leaving)["a"] == ("v2", replicas, 0)
+
+
 @pytest.mark.parametrize("is_ordered", [False, True])
 def test_a_cloneset_that_went_back_gives_up_the_pod_more_than_it_is_asked_for(*, is_ordered: bool) -> None:
     """It counts the pods it kept back as well, and waits for one of another template that never works."""
@@ -148,6 +156,12 @@ def test_if_nobody_gives_anything_back_pods_go_first_where_none_works() -> None:
     bad = Member("b", 2, "v2", (Spec(2, "bad", 2, 1),), Report(2, 2, 2, 0))
     found = align(Aim(6, 1), [starting, bad])
     assert {name: spec.template for name, spec in found.specs.items()} == {"b": "v2"}
+
+
+def test_a_cluster_alone_gives_up_what_does_not_work_if_it_is_to_have_fewer_pods() -> None:
+    specs = Spec(10, "bad", 8, 2, 2, 4), Spec(11, "bad", 3, 2, 2)
+    alone = Member("a", 1, "v2", specs, Report(11, 3, 3, 0, is_back=True))
+    assert given(Aim(1, 0, 1, is_partitioned=True), alone)["a"][1] == 1
 
 
 def test_nothing_is_given_up_while_pods_may_only_be_starting() -> None:

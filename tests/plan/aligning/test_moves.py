@@ -29,12 +29,12 @@ def test_a_release_that_is_wanted_again_goes_on_from_the_pods_that_have_it(
     specs = Spec(1, "v1", 5, 1, 0, 2), Spec(2, "v2", 5, 1, 0, 2)
     member = Member("a", 5, "v1", specs, Report(1, 5, 3, 5, 3), superseded=1)
     held = bounds(member)
-    room = Headroom(AIM, member, held, held, Bounds(1, 0), is_idle=False, others_wait=False)
+    room = Headroom(AIM, member, held, held, Bounds(1, 0), is_idle=False)
     assert next_move(room, goal, 5) == expected
 
 
 def test_a_cluster_that_is_to_keep_all_its_pods_back_is_left_alone() -> None:
     member = Member("a", 5, "v1", (Spec(1, "v0", 5, 1, 0, 2),), Report(1, 5, 3, 5, 3))
     held = bounds(member)
-    room = Headroom(AIM, member, held, held, Bounds(1, 0), is_idle=True, others_wait=False)
+    room = Headroom(AIM, member, held, held, Bounds(1, 0), is_idle=True)
     assert next_move(room, 0, 5) == AlignCode.rolling

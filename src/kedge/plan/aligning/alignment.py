@@ -75,8 +75,7 @@ class _Round:
         self._exposure = Exposure(is_by_partition, sum(one.proven for one in members) if is_by_partition else 0)
         self._holders = {name: None for name, held in self._held.items() if held.unavailable or held.surge}
         self._is_quiet = all(one.is_acknowledged and not one.may_be_starting for one in members)
-        self._moving = [member for member in members if self._may_move(member)]
-        self._parts = self._divided(self._moving)
+        self._parts = self._divided([member for member in members if self._may_move(member)])
         self.specs: dict[str, Spec] = {}
         self.waiting: dict[str, Wait] = {}
 
@@ -166,7 +165,6 @@ class _Round:
             total=self.total,
             fair=self._fair(member),
             is_idle=not holds and self._is_quiet,
-            others_wait=any(one.name != member.name for one in self._moving),
         )
 
     def _fair(self, member: Member) -> Bounds:

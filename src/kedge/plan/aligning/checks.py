@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from kedge.plan.aligning.aim import Aim, AlignCode
 from kedge.plan.aligning.bounds import Bounds, bounds_with, fewest_in_effect, steady_now
-from kedge.plan.aligning.goals import is_new
+from kedge.plan.aligning.goals import is_empty, is_new
 from kedge.plan.aligning.ledger import Member, Spec
 
 
@@ -112,7 +112,7 @@ def _is_proven_enough(change: Change) -> bool:
     """Whether no more pods may have the wanted template unproven than the budget allows. A cluster that has no others
     takes none of them away."""
     aim, exposed = change.aim, change.exposure.of
-    if aim.recreates or _has_no_others(change.member):
+    if aim.recreates or is_new(change.member) or is_empty(change.member):
         return True
     return exposed(change.total) <= max(aim.unavailable + aim.surge, exposed(change.now))
 
@@ -135,9 +135,3 @@ def _steady_when_proven(member: Member, spec: Spec) -> int:
     updated, proven = (report.updated, report.proven) if member.reported_template == last.template else (0, 0)
     working = min(report.pods, last.replicas, report.available + max(0, updated - proven))
     return working - max(0, min(last.unavailable, last.moved - updated))
-
-
-def _has_no_others(member: Member) -> bool:
-    """Whether none of its pods can have another template than the wanted one, as in a cluster that has none: what could
-    never be written created none."""
-    return is_new(member) or (member.is_unasked and member.report.pods == 0)

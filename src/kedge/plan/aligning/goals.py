@@ -45,6 +45,11 @@ def is_new(member: Member) -> bool:
     return is_alone and member.report.pods == member.updated
 
 
+def is_empty(member: Member) -> bool:
+    """Whether it has no pods, and none are on their way: what could never be written created none."""
+    return member.is_unasked and member.report.pods == 0
+
+
 def is_there(aim: Aim, member: Member, goal: int) -> bool:
     last, written = member.last, member.last_written
     if last is None:

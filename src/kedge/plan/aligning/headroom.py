@@ -31,18 +31,11 @@ class Headroom(Struct, frozen=True):
     is_idle: bool
     """Whether no cluster holds any of the budget, has anything yet to acknowledge, or pods that may only be starting:
     nobody gives anything back."""
-    others_wait: bool
-    """Whether another cluster could be written to, and is not where it is to be."""
 
     @property
     def is_stuck(self) -> bool:
         """Whether there is no room, and nobody has begun anything that would give some back."""
         return self.total.most >= self.aim.most and self.is_idle
-
-    @property
-    def may_discard(self) -> bool:
-        """Whether pods that do not work make room for others. If nobody waits, they stay."""
-        return self.is_stuck and self.others_wait
 
     @property
     def kept(self) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.plan.aligning.aim import Aim, AlignCode
-from kedge.plan.aligning.goals import is_new
+from kedge.plan.aligning.goals import is_empty, is_new
 from kedge.plan.aligning.headroom import Headroom
 from kedge.plan.aligning.ledger import Member, Spec
 from kedge.plan.aligning.moves import at_rest, next_move
@@ -37,7 +37,9 @@ def offers(headroom: Headroom, goal: int) -> Offers:
     member, sizes = headroom.member, _sizes(headroom)
     moved = [next_move(headroom, goal, size) for size in sizes]
     # What can never be written is no beginning for what is.
-    others = [one for size in sizes for one in _scaled(headroom.aim, member, size)]
+    others = [
+        one for size in sizes for one in (*_created(headroom.aim, member, size), *_scaled(headroom.aim, member, size))
+    ]
     further = _further(member, goal) if headroom.is_stuck else None
     every = (*moved, *others, _stopped(member), _without_surplus(headroom.aim, member), _told_again(member), further)
     usual = tuple(spec for spec in every if isinstance(spec, Spec))
@@ -45,6 +47,12 @@ def offers(headroom: Headroom, goal: int) -> Offers:
     kept = headroom.kept[0] if not headroom.aim.is_partitioned else 0
     with_kept = tuple(replace(spec, unavailable=kept) for spec in usual if 0 < kept < spec.unavailable)
     return Offers(usual, (*gentle, *with_kept), _otherwise(member, moved[0]))
+
+
+def _created(aim: Aim, member: Member, replicas: int) -> tuple[Spec, ...]:
+    """All its pods, or one less if there is no room for one that is extra: of a cluster that has none yet."""
+    sizes = (replicas, replicas - 1) if is_empty(member) and not aim.is_paused else ()
+    return tuple(Spec(0, member.template, size, *at_rest(aim, size)) for size in sizes if size > 0)
 
 
 def _otherwise(member: Member, moved: Spec | AlignCode) -> AlignCode:
@@ -72,8 +80,10 @@ def _sizes(headroom: Headroom) -> list[int]:
     aim, member, total = headroom.aim, headroom.member, headroom.total
     now = member.replicas
     if member.is_unasked and member.wanted:
-        others = total.most - headroom.held.most
-        return [max(0, min(member.wanted, aim.most - others))]
+        room = aim.most - total.most + headroom.held.most
+        if aim.is_partitioned:
+            room = min(room, aim.most_updated - total.updated + headroom.held.updated)
+        return [max(0, min(member.wanted, room))]
     if member.wanted >= now:
         room = aim.most - total.most
         if aim.is_partitioned and is_new(member):
@@ -83,7 +93,7 @@ def _sizes(headroom: Headroom) -> list[int]:
         return [member.wanted]
     spare = max(0, total.fewest - aim.fewest)
     is_enough = total.fewest >= aim.fewest  # also if all those that do not work go
-    broken = headroom.broken(now) if is_enough or headroom.may_discard else 0
+    broken = headroom.broken(now) if is_enough or headroom.is_stuck else 0
     most = max(0, total.steady - aim.fewest)
     missing = _missing(member)
     ways = (
