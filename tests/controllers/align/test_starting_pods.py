@@ -61,6 +61,17 @@ def test_a_binding_that_is_gone_is_forgotten() -> None:
     assert run(body()) == {"a": SECONDS}
 
 
+def test_a_cluster_that_comes_back_has_that_time_anew() -> None:
+    async def body() -> dict[str, float]:
+        starting = StartingPods()
+        starting.left(KEY, {"a": FIRST}, {})
+        starting.left(KEY, {}, {})
+        await asyncio.sleep(SECONDS)
+        return starting.left(KEY, {"a": FIRST}, {})
+
+    assert run(body()) == {"a": SECONDS}
+
+
 def test_it_is_looked_at_again_when_the_first_of_those_that_do_not_work_has_had_its_time() -> None:
     broken, working = Report(1, 3, 3, 2), Report(1, 3, 3, 3)
     members = [

@@ -28,9 +28,10 @@ class StartingPods:
 
     def left(self, key: Key, reports: Mapping[str, Report], template: Object) -> dict[str, float]:
         """Seconds that the pods of each cluster still have; of those clusters only that have some left."""
-        most = self._most[key] = {
-            name: _most(self._most.get(key, {}).get(name), report) for name, report in reports.items()
-        }
+        before = self._most.get(key, {})
+        most = self._most[key] = {name: _most(before.get(name), report) for name, report in reports.items()}
+        for name in before.keys() - reports.keys():
+            self._throttle.reset((key, name))
         seconds = SECONDS + (whole(template, "spec", "minReadySeconds") or 0)
         waits = {name: self._throttle.wait((key, name), one, seconds=seconds) for name, one in most.items()}
         return {name: wait for name, wait in waits.items() if wait}
