@@ -3,7 +3,8 @@
 A cluster that was done may break while its stage waits for time or for a person. What the hub had heard of it when it
 sent that the stage is over, or that the next begins, decides (`heard`): its binding's Available condition. How many may
 be down all the same is the stage's maxFailures. Not asked are clusters that failed or were skipped, that have something
-else by now, or are not heard of where the strategy skips such; and runs that take back what another one brought.
+else by now, that have left the fleet, or are not heard of where the strategy skips such; and runs that take back what
+another one brought.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class GatePromises:
         known = self._promises.bindings.known_at(sent.first, sent.life)
         skipped = self._promises.may_be_away(sent) if strategy_of(run).unreachable_clusters is Missing.skip else set()
         down = min((self._down(run, stage, one) for one in known), key=len, default=[])
-        down = [name for name in down if name not in skipped]
+        down = [name for name in down if name not in skipped | self._promises.may_have_left(sent)]
         allowed = _allowed(run, stage)
         since, deployments = self._done[run.metadata.uid, stage.stage_name], self._promises.deployments
         has_waited = any(deployments.was_down_since(one.cluster_name, since) for one in stage.clusters)

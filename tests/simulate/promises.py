@@ -306,6 +306,16 @@ class Promises:
         silent = {name for name, one in seen.items() if one.object is not None and _is_silent(one.object)}
         return silent | (set(self.members.versions) - set(seen))
 
+    def may_have_left(self, sent: Sent) -> set[str]:
+        """Clusters that the hub may have known to be leaving the fleet, or to be no members any more."""
+        found = [self._left(known) for known in self.members.known_at(sent.first, sent.life)]
+        return set[str]().union(*found)
+
+    def _left(self, known: Known) -> set[str]:
+        seen = self.members.seen_all(known).items()
+        there = {name for name, one in seen if one.object is not None and not _is_leaving(one.object)}
+        return set(self.members.versions) - there
+
     def may_be_gone(self, cluster: str, sent: Sent) -> bool:
         """Whether the hub may have known a cluster to be no member any more: nobody loses anything there."""
         known = self.members.known_at(sent.first, sent.life)
@@ -508,7 +518,11 @@ def has_joined(member: MemberCluster) -> bool:
 
 def _is_silent(member: MemberCluster) -> bool:
     said = find_condition(member.status.conditions, HEALTHY)
-    return member.metadata.deletion_timestamp is not None or (said is not None and said.status == FALSE)
+    return _is_leaving(member) or (said is not None and said.status == FALSE)
+
+
+def _is_leaving(member: MemberCluster) -> bool:
+    return member.metadata.deletion_timestamp is not None
 
 
 def _listed(names: Sequence[str]) -> str:
