@@ -104,7 +104,7 @@ async def a_bad_release_creeps(simulation: Simulation) -> None:
         patch.object(bounds, "_on_trial", lambda *_: 0),
         without("_is_proven_enough"),
     ):
-        await aligning(simulation)
+        await comebacks(simulation)
 
 
 async def broken_pods_stay_broken(simulation: Simulation) -> None:

@@ -54,7 +54,7 @@ FOUND_BY = {
     "applied_is_proof": 4,
     "down_before_up": 1,
     "without_partition": 4,
-    "a_bad_release_creeps": 46,
+    "a_bad_release_creeps": 8870000,
     "broken_pods_stay_broken": 8820123,
 }
 
