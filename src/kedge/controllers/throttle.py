@@ -37,7 +37,8 @@ class Throttle:
     """One delay of one controller, for each of its keys."""
 
     def __init__(self, seconds: float, *, at_most: float = math.inf) -> None:
-        """A key waits for `seconds`, and `at_most` times that if its wait begins again before it ends."""
+        """A key waits for `seconds`, and `at_most` times that if its wait begins again before it ends: then for nothing
+        more, until its value has stayed the same for that long."""
         self.seconds = seconds
         self._at_most = at_most
         self._pending: dict[Hashable, _Pending] = {}
@@ -50,7 +51,8 @@ class Throttle:
         """
         now, seconds = asyncio.get_running_loop().time(), self.seconds if seconds is None else seconds
         before = self._pending.get(key)
-        first = before.first if before is not None else now
+        is_on = before is not None and now < before.since + before.seconds - _NO_TIME
+        first = before.first if before is not None and is_on else now
         since = before.since if before is not None and before.value == value else now
         pending = self._pending[key] = _Pending(value, first, since, seconds)
         return self._left(pending, now)

@@ -50,6 +50,14 @@ def test_a_pod_that_has_to_be_ready_for_a_while_has_that_time_as_well() -> None:
     assert left_after([FIRST, FIRST], every=10.0, min_ready_seconds=60) == pytest.approx(SECONDS + 50)
 
 
+def test_a_cluster_whose_number_of_pods_keeps_changing_does_not_keep_others_waiting_for_ever() -> None:
+    evicted = [FIRST, Report(1, 2, 1, 2)]
+    assert left_after([*(evicted * 15)][:30], every=10.0) == pytest.approx(10)
+    assert left_after(evicted * 20, every=10.0) == 0
+    assert left_after([*(evicted * 20), Report(2, 3, 1, 2)], every=10.0) == SECONDS  # it is asked for something else
+    assert left_after([*(evicted * 20), *([evicted[1]] * 4), FIRST], every=10.0) == SECONDS  # it came to rest
+
+
 def test_a_binding_that_is_gone_is_forgotten() -> None:
     async def body() -> dict[str, float]:
         starting = StartingPods()

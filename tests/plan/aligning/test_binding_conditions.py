@@ -9,7 +9,7 @@ from kedge.api.karmada.bindings import AggregatedStatusItem, BindingSpec, BoundR
 from kedge.plan.aligning.aim import Aim, AlignCode
 from kedge.plan.aligning.alignment import Alignment, align
 from kedge.plan.aligning.binding import BindingPlan
-from kedge.plan.aligning.binding_conditions import ToldWait, news, waits_of, with_conditions
+from kedge.plan.aligning.binding_conditions import ToldWait, news, says_starting, waits_of, with_conditions
 from kedge.plan.aligning.ledger import Member, Report, Spec
 from kedge.plan.moving.wait import Wait
 
@@ -72,6 +72,15 @@ def test_a_binding_says_what_each_cluster_waits_for_and_names_what_somebody_has_
     assert "a: it replaces its pods with what it holds: 1 of 4 pods" in found.message
     assert "b: it is not heard from" in found.message
     assert aligned(waiting(a=AlignCode.rolling)).reason == "Rolling"
+
+
+def test_a_binding_that_gives_pods_time_to_start_says_so_first() -> None:
+    found = waiting(a=AlignCode.unreachable, b=AlignCode.starting)
+    assert aligned(found).reason == "StartingPods"
+    assert says_starting(conditions(found))
+    assert not says_starting(conditions(waiting(a=AlignCode.unreachable)))
+    assert not says_starting(())
+    assert list(news((), waits_of(waiting(b=AlignCode.starting)))) == []
 
 
 def test_a_binding_whose_clusters_are_written_to_is_on_its_way() -> None:

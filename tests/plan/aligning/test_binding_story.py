@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from kedge.plan.aligning.binding_story import (
     explained_binding,
     tell_binding,
 )
+from kedge.plan.aligning.interpreter import calculate_template_hash as hash_of
 from kedge.plan.aligning.interpreter import revised
 from kedge.plan.aligning.ledger import Spec
 from kedge.plan.aligning.ledger_text import Ledger, ledger_text
@@ -28,9 +30,10 @@ from plan.aligning.test_binding import bound, deployed, deployment, seen, work
 WAITS = "at most 2 of 10 pods may be unavailable, and 1 may be extra: b holds that until new pods there are available"
 
 
-def told(found: BindingInput, **meta: Any) -> BindingStory:
+def told(found: BindingInput, conditions: Sequence[Any] = (), **meta: Any) -> BindingStory:
     spec = msgspec.to_builtins(found.spec)
-    binding = {"metadata": {"name": "demo-deployment", "namespace": "shop", **meta}, "spec": spec}
+    status = {"conditions": conditions}
+    binding = {"metadata": {"name": "demo-deployment", "namespace": "shop", **meta}, "spec": spec, "status": status}
     return tell_binding(msgspec.convert(binding, ResourceBinding), found)
 
 
@@ -264,3 +267,25 @@ def test_a_binding_says_why_only_if_no_cluster_does() -> None:
     assert binding_line(msgspec.structs.replace(story, clusters=(quiet, story.clusters[1]))).endswith("proven 2")
     silent = msgspec.structs.replace(story, clusters=(quiet,), why="it is scheduled to no cluster")
     assert binding_line(silent).endswith(": it is scheduled to no cluster")
+
+
+def test_that_pods_may_only_be_starting_is_told_if_the_controller_said_so() -> None:
+    """It alone knows since when they are there. Otherwise what it writes next is told."""
+    budget = {"strategy": {"rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}}
+    asked = {"a": (deployment("app:1"), Spec(1, "", 4, 0, 1)), "b": (deployment("app:bad"), Spec(2, "", 2, 1))}
+    specs = {name: msgspec.structs.replace(spec, template=hash_of(one)) for name, (one, spec) in asked.items()}
+    works: dict[str, Work | None] = {
+        name: reporting(work(revised(one, specs[name], {SEQUENCE: str(specs[name].seq)})), availableReplicas=available)
+        for (name, (one, _)), available in zip(asked.items(), (3, 0), strict=True)
+    }
+    ledger = ledger_text(Ledger({name: (spec,) for name, spec in specs.items()}))
+    found = seen(deployment("app:2", **budget), works, spec=bound(a=4, b=2), ledger=ledger)
+    aligned = {"type": "Aligned", "status": "False", "message": "", "lastTransitionTime": "2030-01-01T00:00:00Z"}
+    before, since = (
+        told(found, [{**aligned, "reason": reason}]).clusters[1] for reason in ("BudgetSpent", "StartingPods")
+    )
+    assert before.why == "it is written next: 2 replicas, at most 1 unavailable"
+    assert since.state is State.waiting
+    assert since.why.startswith(
+        "pods that do not work are given up once those in a and b have had time to become ready"
+    )

@@ -104,6 +104,18 @@ CASES = [
         "some pods do not work, and may work again: fewer than 2 pods could be left then; repair or delete them",
     ),
     (
+        Aim(6, 1),
+        [
+            Member("a", 2, "v2", (Spec(2, "bad", 2, 1),), Report(2, 2, 2, 0)),
+            Member("b", 4, "v2", (Spec(1, "v1", 4, 0, 1),), Report(1, 4, 4, 3), is_starting=True),
+        ],
+        AlignCode.starting,
+        (
+            "pods that do not work are given up once those in b have had time to become ready: 30 seconds and "
+            "minReadySeconds, since their number last changed"
+        ),
+    ),
+    (
         Aim(10, 2),
         [Member("a", 4, "v1", (), NOTHING), resting("b", 10, wants="v1", wanted=6)],
         AlignCode.no_room,

@@ -1,7 +1,9 @@
 """Starting pods: how long pods that do not work may yet only be starting, by cluster.
 
 They are given time from when a cluster last reported another number of pods, or more of them available than before. A
-pod that works now and then begins nothing anew. What is remembered here may be lost: then all have that time again.
+pod that works now and then begins nothing anew. Where the number of pods changes all the time, as where they are
+evicted again and again, they have `AT_MOST` times that time. What is remembered here may be lost: then all have that
+time again.
 """
 
 from __future__ import annotations
@@ -16,13 +18,15 @@ from kedge.plan.fields import Object, whole
 
 SECONDS: Final = 30.0
 """What a pod has to become ready, before `minReadySeconds` begin."""
+AT_MOST: Final = 10
+"""So many times that, where the number of pods keeps changing while the cluster is asked for nothing new."""
 
 
 class StartingPods:
     """What the clusters of each binding have reported."""
 
     def __init__(self) -> None:
-        self._throttle = Throttle(SECONDS)
+        self._throttle = Throttle(SECONDS, at_most=AT_MOST)
         self._most: dict[Key, dict[str, Report]] = {}
         """The report since which there are so many pods, with the most that were available."""
 
@@ -30,8 +34,9 @@ class StartingPods:
         """Seconds that the pods of each cluster still have; of those clusters only that have some left."""
         before = self._most.get(key, {})
         most = self._most[key] = {name: _most(before.get(name), report) for name, report in reports.items()}
-        for name in before.keys() - reports.keys():
-            self._throttle.reset((key, name))
+        for name, known in before.items():
+            if name not in most or most[name].seq != known.seq:
+                self._throttle.reset((key, name))
         seconds = SECONDS + (whole(template, "spec", "minReadySeconds") or 0)
         waits = {name: self._throttle.wait((key, name), one, seconds=seconds) for name, one in most.items()}
         return {name: wait for name, wait in waits.items() if wait}

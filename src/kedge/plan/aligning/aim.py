@@ -66,6 +66,8 @@ class AlignCode(StrEnum):
     """As many pods as may have the template unproven do, or may yet."""
     no_room = "NoRoom"
     """As many pods as there may be are there, or may yet be."""
+    starting = "StartingPods"
+    """Pods that do not work would be given up if others did not perhaps only start: time will tell."""
     too_few = "TooFew"
     """Its pods are needed until others are available."""
     kept_back = "Partition"

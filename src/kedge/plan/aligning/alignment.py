@@ -74,7 +74,8 @@ class _Round:
         is_by_partition = aim.is_partitioned and not any(member.is_ordered for member in members)
         self._exposure = Exposure(is_by_partition, sum(one.proven for one in members) if is_by_partition else 0)
         self._holders = {name: None for name, held in self._held.items() if held.unavailable or held.surge}
-        self._is_quiet = all(one.is_acknowledged and not one.may_be_starting for one in members)
+        self._is_acknowledged = all(one.is_acknowledged for one in members)
+        self._starting = [one.name for one in members if one.may_be_starting]
         self._parts = self._divided([member for member in members if self._may_move(member)])
         self.specs: dict[str, Spec] = {}
         self.waiting: dict[str, Wait] = {}
@@ -113,7 +114,7 @@ class _Round:
         if (code := self._closed(member)) is not None:
             self._wait(member, code)
             return
-        offered = offers(self._headroom(member), goal)
+        offered = offers(self._headroom(member, is_idle=self._is_idle and not self._starting), goal)
         refusals = []
         for spec in (*offered.usual, *offered.gentle):
             change = self._change(member, spec)
@@ -133,19 +134,19 @@ class _Round:
         return otherwise if is_theirs or refusals[0] is AlignCode.budget_spent else refusals[0]
 
     def gives_up(self, member: Member) -> bool:
-        """Replace or remove pods that do not work, though they may work again, if nobody gives anything back."""
-        if member.name not in self.waiting or self._closed(member) is not None:
+        """Replace or remove pods that do not work, though they may work again, if nobody gives anything back. Not as
+        long as any may only be starting: that is what the cluster waits for then."""
+        if member.name not in self.waiting or self._closed(member) is not None or not self._is_idle:
             return False
-        headroom = self._headroom(member)
-        if not headroom.is_idle:
-            return False
-        for spec in offers(headroom, self.goals[member.name]).usual:
-            change = self._change(member, spec)
-            if refused(change) is None:
-                self._write(change)
-                del self.waiting[member.name]
-                return True
-        return False
+        offered = offers(self._headroom(member, is_idle=True), self.goals[member.name])
+        changes = (self._change(member, spec) for spec in offered.usual)
+        change = next((one for one in changes if refused(one) is None), None)
+        if change is not None and self._starting:
+            self._wait(member, AlignCode.starting)
+        elif change is not None:
+            self._write(change)
+            del self.waiting[member.name]
+        return change is not None
 
     def _closed(self, member: Member) -> AlignCode | None:
         if not member.is_reachable:
@@ -156,15 +157,19 @@ class _Round:
             return AlignCode.unacknowledged
         return AlignCode.overridden if member.is_fixed else None
 
-    def _headroom(self, member: Member) -> Headroom:
-        holds = self.total.unavailable or self.total.surge
+    @property
+    def _is_idle(self) -> bool:
+        """Whether no cluster holds any of the budget or has anything yet to acknowledge."""
+        return self._is_acknowledged and not (self.total.unavailable or self.total.surge)
+
+    def _headroom(self, member: Member, *, is_idle: bool) -> Headroom:
         return Headroom(
             aim=self._aim,
             member=member,
             held=self._held[member.name],
             total=self.total,
             fair=self._fair(member),
-            is_idle=not holds and self._is_quiet,
+            is_idle=is_idle,
         )
 
     def _fair(self, member: Member) -> Bounds:
@@ -187,10 +192,13 @@ class _Round:
         self.specs[name] = change.spec
 
     def _wait(self, member: Member, code: AlignCode) -> None:
-        holders = [name for name in self._holders if name != member.name]
-        unproven = [name for name, held in self._held.items() if held.unproven]
-        blockers = tuple(map(Blocker, unproven if code is AlignCode.unproven else holders))
-        self.waiting[member.name] = Wait(member.name, code, self._numbers(member), blockers)
+        if code is AlignCode.starting:
+            names = self._starting
+        elif code is AlignCode.unproven:
+            names = [name for name, held in self._held.items() if held.unproven]
+        else:
+            names = [name for name in self._holders if name != member.name]
+        self.waiting[member.name] = Wait(member.name, code, self._numbers(member), tuple(map(Blocker, names)))
 
     def _numbers(self, member: Member) -> Mapping[str, int]:
         aim, total = self._aim, self.total

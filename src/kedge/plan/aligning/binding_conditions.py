@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from kedge.api.condition import FALSE, TRUE, Condition, new_condition, set_condition
+from kedge.api.condition import FALSE, TRUE, Condition, find_condition, new_condition, set_condition
 from kedge.api.karmada.bindings import AggregatedStatusItem, BindingSpec
 from kedge.plan.aligning.aim import Aim, AlignCode
 from kedge.plan.aligning.alignment import Alignment
@@ -22,7 +22,9 @@ FULLY_APPLIED: Final = "FullyApplied"
 ALIGNED: Final = "Aligned"
 """Kedge's own: whether all clusters are where they are to be, and if not, what each waits for."""
 LONGEST: Final = 4096
-_PROGRESS: Final[frozenset[str]] = frozenset({AlignCode.rolling, AlignCode.unacknowledged, *TurnCode})
+_PROGRESS: Final[frozenset[str]] = frozenset(
+    {AlignCode.rolling, AlignCode.unacknowledged, AlignCode.starting, *TurnCode}
+)
 """What a cluster waits for on its way: no news."""
 
 
@@ -58,6 +60,12 @@ def news(before: Iterable[ToldWait], waits: Iterable[ToldWait]) -> Iterator[Told
     """Waits to tell people of: those that were not told before, and that are no part of its way."""
     told = {(one.cluster, one.code) for one in before}
     return (one for one in waits if one.code not in _PROGRESS and (one.cluster, one.code) not in told)
+
+
+def says_starting(conditions: Iterable[Condition]) -> bool:
+    """Whether the controller was waiting for pods that may only be starting when it last reported."""
+    aligned = find_condition(conditions, ALIGNED)
+    return aligned is not None and aligned.reason == AlignCode.starting
 
 
 def with_conditions(
@@ -127,6 +135,9 @@ def _aligned(plan: AlignedPlan, generation: int | None, now: datetime) -> Condit
 
 
 def _worst(waits: Iterable[ToldWait]) -> str:
-    """What to name of several waits: one that somebody may have to see to, rather than one on its way."""
+    """What to name of several waits: that pods are only starting, perhaps, which nothing else tells; else one that
+    somebody may have to see to, rather than one on its way."""
     codes = [one.code for one in waits]
+    if AlignCode.starting in codes:
+        return AlignCode.starting
     return next((one for one in codes if one not in _PROGRESS), codes[0])

@@ -1,7 +1,8 @@
 """Binding story: where a binding stands: what each cluster was granted, what of it is in flight, what is proven.
 
 Told by the functions with which the controller decides, from what it looks at. So a cluster that waits here waits for
-what the controller waits for.
+what the controller waits for. Since when pods are there the controller alone knows: that they may only be starting is
+told if it said so last.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from kedge.api.condition import find_condition, is_true
 from kedge.api.karmada.bindings import AggregatedStatusItem, ResourceBinding
@@ -19,7 +21,7 @@ from kedge.plan.aligning.aim import AlignCode
 from kedge.plan.aligning.alignment import Alignment
 from kedge.plan.aligning.beside import BesideInput, BesidePlan, plan_beside
 from kedge.plan.aligning.binding import BindingInput, plan_binding
-from kedge.plan.aligning.binding_conditions import AlignedPlan
+from kedge.plan.aligning.binding_conditions import AlignedPlan, says_starting
 from kedge.plan.aligning.bounds import bounds
 from kedge.plan.aligning.ledger import Member, Spec
 from kedge.plan.aligning.observed import AnyBinding
@@ -132,7 +134,7 @@ class BindingStory(Struct, frozen=True):
 def tell_binding(binding: AnyBinding, seen: BindingInput) -> BindingStory:
     """Where a binding stands, by what was observed of it."""
     works = {name: one.work for name, one in seen.clusters.items() if one.work is not None}
-    plan = plan_binding(seen)
+    plan = plan_binding(replace(seen, starting=_starting(binding, seen.clusters)))
     clusters = tuple(_clusters(works, plan))
     return _story(binding, plan, clusters, has_resource=seen.template is not None, is_deleting=seen.is_deleting)
 
@@ -142,9 +144,14 @@ def tell_beside(binding: ResourceBinding, seen: BesideInput | None, problem: str
     is_deleting = binding.metadata.deletion_timestamp is not None
     if seen is None:
         return _story(binding, BesidePlan(), (), has_resource=False, is_deleting=is_deleting)
+    seen = replace(seen, starting=_starting(binding, seen.works))
     plan = BesidePlan(problems=(problem,)) if problem else plan_beside(seen)
     clusters = tuple(_clusters(seen.works, plan, plan.granted))
     return _story(binding, plan, clusters, has_resource=True, is_deleting=is_deleting)
+
+
+def _starting(binding: AnyBinding, clusters: Iterable[str]) -> frozenset[str]:
+    return frozenset(clusters) if says_starting(binding.status.conditions) else frozenset()
 
 
 def _story(

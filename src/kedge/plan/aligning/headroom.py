@@ -29,8 +29,7 @@ class Headroom(Struct, frozen=True):
     fair: Bounds
     """How much of the budget the cluster may hold."""
     is_idle: bool
-    """Whether no cluster holds any of the budget, has anything yet to acknowledge, or pods that may only be starting:
-    nobody gives anything back."""
+    """Whether nobody gives anything back: no cluster holds any of the budget or has anything yet to acknowledge."""
 
     @property
     def is_stuck(self) -> bool:

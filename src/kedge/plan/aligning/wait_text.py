@@ -70,6 +70,14 @@ def _unproven(wait: Wait) -> str:
     return f"{found}{where} may have the new template and not be available, and at most {most} may: they come first"
 
 
+def _starting(wait: Wait) -> str:
+    where = listed(one.key for one in wait.blockers)
+    return (
+        f"pods that do not work are given up once those in {where} have had time to become ready: 30 seconds and"
+        " minReadySeconds, since their number last changed"
+    )
+
+
 def _no_room(wait: Wait) -> str:
     most = wait.numbers["replicas"] + wait.numbers["maxSurge"]
     return f"it is to get more replicas, and there may be {counted(most, 'pod')} at most: others go first"
@@ -105,6 +113,7 @@ _SENTENCES: Final[Mapping[AlignCode, Callable[[Wait], str]]] = {
     AlignCode.budget_spent: _budget_spent,
     AlignCode.broken: _broken,
     AlignCode.unproven: _unproven,
+    AlignCode.starting: _starting,
     AlignCode.no_room: _no_room,
     AlignCode.too_few: _too_few,
     AlignCode.kept_back: _kept_back,
