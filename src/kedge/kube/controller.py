@@ -121,6 +121,7 @@ class Controller:
         metrics = metrics or Metrics()
         self._queue = Queue(rng=rng, wait=self._wait, per_cluster=self._per_cluster)
         metrics.watch_queue(self.name, self._queue)
+        counts = metrics.controller(self.name)
         if self._stopped:
             return
         async with asyncio.TaskGroup() as self._openers:
@@ -128,7 +129,7 @@ class Controller:
                 self._open_soon(self._openers, source)
             async with asyncio.TaskGroup() as workers:
                 for _ in range(self.workers):
-                    workers.create_task(self._work(self._queue, metrics.controller(self.name), gate))
+                    workers.create_task(self._work(self._queue, counts, gate))
             for task in list(self._opening):
                 task.cancel()
 
