@@ -14,7 +14,7 @@ from random import Random
 
 import pytest
 
-from controllers.align.stories import StoryBed, play_clone_set, play_deployment, play_stateful_set
+from controllers.align.stories import StoryBed, play_clone_set, play_deployment, play_pause, play_stateful_set
 from controlplane.cluster import Cluster, Options
 from controlplane.pytest_plugin import Clusters
 from kedge.api.condition import is_true
@@ -122,7 +122,7 @@ async def _run(manager: Manager) -> AsyncIterator[None]:
         await running
 
 
-PLAYS = [pytest.param(play_deployment, marks=pytest.mark.core), play_clone_set, play_stateful_set]
+PLAYS = [pytest.param(play_deployment, marks=pytest.mark.core), play_pause, play_clone_set, play_stateful_set]
 
 
 @pytest.mark.parametrize("play", PLAYS)

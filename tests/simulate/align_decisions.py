@@ -74,9 +74,13 @@ class Decisions:
         if is_by_others(self._simulation):
             self._forget(before)
             return []
-        found = [one for name in self.ledger for one in self._granted(name, before, self._sent.get(carried[1], 0.0))]
+        found = [one for name in self.ledger for one in self._granted(name, before, self.read_before(carried[1]))]
         self._decided |= {(one.member, one.spec.seq): self._inherited(one) for one in found}
         return found
+
+    def read_before(self, request: int) -> float:
+        """When the template was read before the hub sent this request; 0 if it sent none such."""
+        return self._sent.get(request, 0.0)
 
     def _granted(self, name: str, before: Mapping[str, Sequence[Spec]], read: float) -> Iterable[Granted]:
         specs = self.ledger[name]

@@ -36,6 +36,7 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     surge: int
     partition: int
     is_observed: bool
+    is_paused: bool
 
 
 class Limits(Struct, frozen=True):
@@ -120,7 +121,12 @@ def workload_facts(kind: str, found: Mapping[str, Any] | None) -> WorkloadFacts 
         rolling.get("maxSurge", 0),
         rolling.get("partition", 0),
         found.get("status", {}).get("observedGeneration", 0) == meta["generation"],
+        _is_paused(spec, rolling),
     )
+
+
+def _is_paused(spec: Mapping[str, Any], rolling: Mapping[str, Any]) -> bool:
+    return bool(spec.get("paused") or rolling.get("paused"))
 
 
 def resolved(given: int | str, total: int, *, round_up: bool) -> int:
@@ -138,7 +144,7 @@ def limits_of(
     rolling = rolling_of(kind, spec)
     replicas = {one["name"]: one.get("replicas", 0) for one in binding["spec"].get("clusters", ())}
     total = sum(replicas.values())
-    is_paused = bool(spec.get("paused") or rolling.get("paused"))
+    is_paused = _is_paused(spec, rolling)
     has_surge = not (is_paused and kind == "CloneSet")  # a CloneSet that is paused has none
     surge = resolved(rolling.get("maxSurge", 0), total, round_up=True) if has_surge else 0
     unavailable = resolved(rolling.get("maxUnavailable", 1), total, round_up=kind == "CloneSet" and surge == 0)

@@ -88,6 +88,7 @@ class AlignFleet:
     async def open(self) -> None:
         await self._furnish(HUB, [crd(kind) for kind in (*KARMADA_KINDS, *KRUISE_KINDS)])
         for name in self.names:
+            self.simulation.show_owners(f"{name} → {name}")  # its agent takes over what it has created
             await make_nodes(self.clients[name], NODES, self.simulation.clock)
             await self._furnish(name, [crd(kind) for kind in KRUISE_KINDS])
             await self.hub.create(Namespace, {"metadata": {"name": f"karmada-es-{name}"}})

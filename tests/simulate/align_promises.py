@@ -8,7 +8,8 @@
 * A pod of the wanted template is created only while there are no more of them than the partition lets through.
 * No available pod of the wanted template is replaced.
 * No member is asked for something it could never do: nothing unavailable and nothing more at the same time.
-* While the template is paused, no cluster is given another template or more of the budget.
+* While the template is paused, no cluster is given another template or more of the budget, and what it is asked for is
+  paused.
 * A cluster is asked for nothing that the ledger does not have.
 
 Of limits that were changed the loosest that somebody may yet go by counts (`align_limit`, `align_decisions`).
@@ -129,9 +130,12 @@ class AlignPromises:
         if found is None or member not in self._seen.pods or "deletionTimestamp" in work["metadata"]:
             return ""
         self._count(NOTED, is_tight=True)
-        if self._decisions.note_work(member, found):
-            return ""
-        return f"{NOTED}: {member} is asked for {found}, and the ledger has {self._decisions.ledger.get(member)}"
+        if not self._decisions.note_work(member, found):
+            return f"{NOTED}: {member} is asked for {found}, and the ledger has {self._decisions.ledger.get(member)}"
+        carried = self._simulation.trace.carried()
+        read = self._decisions.read_before(carried[1]) if carried is not None else 0.0
+        is_wrong = self._seen.kind != "StatefulSet" and self._is_paused_since(read) and not found.is_paused
+        return f"{PAUSED}: {member} is asked for {found}" if is_wrong else ""
 
     def _note_workload(self, member: str, found: dict[str, Any] | None) -> str:
         facts, before = workload_facts(self._seen.kind, found), self._seen.workloads.pop(member, None)
@@ -191,13 +195,17 @@ class AlignPromises:
         name, before, after, read = granted
         if before is None:
             return ""
-        since = [limits for limits in self._seen.limits if limits.at > read]
-        then = next((limits for limits in reversed(self._seen.limits) if limits.at <= read), None)
-        is_paused = then is not None and all(limits.is_paused for limits in (then, *since))
+        is_paused = self._is_paused_since(read)
         self._count(PAUSED, is_tight=is_paused)
         asked = self._decisions.last.get(name, before)  # before it, if that was never written
         is_more = after.replicas > 0 and all(after.is_more_than(one) for one in (before, asked))
         return f"{PAUSED}: {name}: {before} → {after}" if is_paused and is_more else ""
+
+    def _is_paused_since(self, read: float) -> bool:
+        """Whether the template was paused when it was read, and all the time since."""
+        since = [limits for limits in self._seen.limits if limits.at > read]
+        then = next((limits for limits in reversed(self._seen.limits) if limits.at <= read), None)
+        return then is not None and all(limits.is_paused for limits in (then, *since))
 
     def _judge_return(self, member: str, pod: PodFacts) -> str:
         workload = self._seen.workloads.get(member)

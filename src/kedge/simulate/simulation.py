@@ -25,6 +25,7 @@ from typing import Any, TypeAlias
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.embedded.inprocess import InProcessTransport
 from kedge.embedded.kind import Kind
+from kedge.embedded.request_info import IN_PROCESS, Caller
 from kedge.embedded.server import Server
 from kedge.embedded.store import Change
 from kedge.kube.client import Client
@@ -71,6 +72,7 @@ class Simulation:
         self._servers: dict[str, Server] = {}
         self._clusters: list[EmbeddedCluster] = []
         self._users: dict[str, Link] = {}
+        self._with_owners: set[str] = set()
         self._always: list[tuple[str, Always]] = []
         self._at_end: list[tuple[str, AtEnd]] = []
         self._last_write = 0.0
@@ -132,12 +134,17 @@ class Simulation:
             self._users[name] = self._link(name, server, NONE, self.rng("user", user, server))
         return Client(self._users[name], limiter=Limiter(rate=0), rng=self.rng("user", user, server, "client"))
 
+    def show_owners(self, name: str) -> None:
+        """Whoever uses this link gets the `managedFields` of objects, as over a network: most need none."""
+        self._with_owners.add(name)
+
     def new_link(self, name: str, server: str, rng: Random) -> Link:
         return self._link(name, server, self.faults, rng)
 
     def _link(self, name: str, server: str, faults: Faults, rng: Random) -> Link:
         there = self._servers[server]
-        inner = InProcessTransport(there, rng=Random(rng.getrandbits(64)))
+        caller = Caller() if name in self._with_owners else IN_PROCESS
+        inner = InProcessTransport(there, rng=Random(rng.getrandbits(64)), caller=caller)
         return Link(
             name,
             inner,

@@ -77,6 +77,39 @@ async def play_deployment(bed: StoryBed) -> None:
         await bed.hub.delete(Deployment, "demo", NAMESPACE)
 
 
+async def play_pause(bed: StoryBed) -> None:
+    """The first story, paused midway: the clusters stop with what they have begun, and go on when it is resumed."""
+    workload, binding = yaml.safe_load_all(DEPLOYMENT)
+    workload["spec"]["minReadySeconds"] = 3
+    slowly, recorder = yaml.safe_dump_all([workload, binding]), PodRecorder()
+    async with recorder.following(bed.members, NAMESPACE):
+        await bed.apply(before(slowly))
+        await until(lambda: recorder.ready_images() == [OLD] * 10, bed.within)
+        await until_so(lambda: _is_healthy(bed, "demo-deployment"), bed.within)
+        recorder.forget()
+        await bed.apply(slowly)
+        await until(lambda: recorder.most_of.get(NEW, 0) > 0, bed.within)
+        await bed.hub.patch(Deployment, "demo", MergePatch({"spec": {"paused": True}}), NAMESPACE)
+        await until_so(lambda: _is_paused(bed), bed.within)
+        begun = recorder.most_of[NEW]
+        await asyncio.sleep(bed.quiet)
+        assert recorder.most_of[NEW] == begun < 10
+        found = await bed.hub.get(ResourceBinding, "demo-deployment", NAMESPACE)
+        assert [one.reason for one in found.status.conditions if one.type == "Aligned"] == ["Paused"]
+        await bed.hub.patch(Deployment, "demo", MergePatch({"spec": {"paused": False}}), NAMESPACE)
+        await until(lambda: recorder.ready_images() == [NEW] * 10, bed.within)
+        assert recorder.fewest >= 8
+        assert recorder.most_kept() <= 11
+        await _gone(bed, "demo-deployment", recorder)
+        await bed.hub.delete(Deployment, "demo", NAMESPACE)
+
+
+async def _is_paused(bed: StoryBed) -> bool:
+    """Whether the workload is paused in every cluster, and its controller there knows."""
+    found = [await member.get(Deployment, "demo", NAMESPACE) for member in bed.members.values()]
+    return all(one.spec.paused and one.status.observed_generation == one.metadata.generation for one in found)
+
+
 async def play_clone_set(bed: StoryBed) -> None:
     """Story 2: it stops at the partition with at least 8 of 10 available, and goes on when that is lifted."""
     recorder = PodRecorder()

@@ -18,6 +18,7 @@ from controllers.align.stories import (
     before,
     play_clone_set,
     play_deployment,
+    play_pause,
     play_stateful_set,
 )
 from kedge.api.apps import Deployment
@@ -28,7 +29,7 @@ from support.virtual import run
 from support.waiting import until
 
 
-@pytest.mark.parametrize("play", [play_deployment, play_clone_set, play_stateful_set])
+@pytest.mark.parametrize("play", [play_deployment, play_pause, play_clone_set, play_stateful_set])
 def test_a_story_of_the_proposal(play: Callable[[StoryBed], Awaitable[None]]) -> None:
     async def body() -> None:
         async with align_bed("cluster-1", "cluster-2") as here:

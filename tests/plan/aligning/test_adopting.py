@@ -174,3 +174,12 @@ def test_a_cluster_without_a_work_that_an_older_ledger_tells_of_gets_no_pods_by_
     older = Ledger({"a": entry((4, "app:1")), "b": entry((3, "app:1"))})
     assert set(adopted(older, {"a": numbered(4)}, {"a": Report(4)}, most=11).specs) == {"a", "b"}
     assert set(adopted(older, {"a": numbered(5)}, {"a": Report(5)}, most=11).specs) == {"a"}
+
+
+def test_a_cloneset_that_is_paused_is_asked_once_more_for_what_it_has_when_it_is_resumed() -> None:
+    """While it is paused it has no surge: taken for its strategy, it would take pods away first."""
+    strategy = {"type": "InPlaceIfPossible", "maxUnavailable": 0, "maxSurge": 1, "partition": 2, "paused": True}
+    manifest = deployment(updateStrategy=strategy, replicas=3)
+    manifest |= {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet"}
+    _, spec = adopted(Ledger(), {"a": manifest}, {}, 3).specs["a"]
+    assert (spec.unavailable, spec.surge, spec.partition) == (0, 1, 2)

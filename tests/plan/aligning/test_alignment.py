@@ -622,3 +622,12 @@ def test_pods_that_may_be_on_their_way_out_are_no_reason_to_take_others_away() -
     second = Member("b", 2, "v3", (Spec(14, "v2", 2, 2, 1), Spec(17, "v3", 2, 1)), Report(17, 1, 0, 1))
     found = align(Aim(3, 2, 1), [first, second])
     assert found.specs.get("b", second.specs[-1]).unavailable <= 1
+
+
+def test_a_cloneset_that_has_its_template_in_all_pods_keeps_none_of_another_back() -> None:
+    """It was asked for that before it had any pods. Its partition keeps no room for pods that it could not create."""
+    growing = Member("a", 8, "v3", (Spec(3, "v2", 3, 0, 1, 2),), Report(3, 3, 3, 3, 3, is_back=True))
+    leaving = Member("b", 0, "v3", (Spec(1, "v1", 5, 1),), Report(1, 5, 5, 5, 5, is_back=True))
+    found = align(Aim(8, 0, 1, is_partitioned=True), [growing, leaving])
+    assert {name: (spec.template, spec.replicas) for name, spec in found.specs.items()} == {"a": ("v2", 4)}
+    assert found.held.most == 9

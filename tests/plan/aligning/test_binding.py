@@ -100,6 +100,23 @@ def test_the_first_release_goes_to_all_clusters_at_once_without_what_belongs_to_
     assert {sequence_of(one) for one in plan.manifests.values()} == {1, 2}
 
 
+@pytest.mark.parametrize("is_paused", [True, False])
+def test_a_workload_that_is_paused_is_paused_in_its_clusters_until_it_is_resumed(*, is_paused: bool) -> None:
+    """They stop with what they have begun: no other pod is replaced, and they keep what they hold."""
+    first, works = deployed()
+    begun = plan_binding(seen(deployment("app:2"), works, ledger=ledger_text(first.ledger)))
+    works["b"] = work(begun.manifests["b"], updated=2)
+    paused = plan_binding(seen(deployment("app:2", paused=True), works, ledger=ledger_text(begun.ledger)))
+    assert strategy_of(paused.manifests["b"]) == strategy_of(begun.manifests["b"])
+    assert [one["spec"].get("paused") for one in paused.manifests.values()] == [True, True]
+    works = {name: work(one, updated=2 if name == "b" else None) for name, one in paused.manifests.items()}
+    again = plan_binding(seen(deployment("app:2", paused=is_paused), works, ledger=ledger_text(paused.ledger)))
+    assert [one["spec"].get("paused") for one in again.manifests.values()] == (
+        [True, True] if is_paused else [None] * 2
+    )
+    assert again.ledger == begun.ledger
+
+
 def test_the_next_release_goes_to_one_cluster_and_the_other_keeps_what_it_has() -> None:
     first, works = deployed()
     plan = plan_binding(seen(deployment("app:2"), works, ledger=ledger_text(first.ledger)))

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kedge.plan.aligning.aim import Aim
-from kedge.plan.aligning.interpreter import NotAligned, aim_of, calculate_template_hash, sequence_of
+from kedge.plan.aligning.interpreter import NotAligned, aim_of, calculate_template_hash, sequence_of, unpaused
 from kedge.plan.aligning.ledger import NOTHING, UNKNOWN, Report, Spec
 from kedge.plan.aligning.ledger_text import Ledger
 from kedge.plan.fields import Object, whole
@@ -60,7 +60,7 @@ def _entry(manifest: Object, first: int, most: int) -> tuple[Spec, Spec]:
     replicas = whole(manifest, "spec", "replicas")
     replicas = 1 if replicas is None else replicas
     try:
-        asked = aim_of(manifest, replicas)
+        asked = aim_of(unpaused(manifest), replicas)
     except NotAligned:
         asked = Aim(replicas, replicas)
     unavailable = asked.unavailable if asked.unavailable or asked.surge else 1  # both must not be 0

@@ -168,7 +168,7 @@ def _aligned(
     for name in gone:
         ledger = ledger.without(name)
     manifests = {
-        name: _numbered(sources[name].by_template[specs[-1].template], specs[-1])
+        name: _numbered(sources[name].by_template[specs[-1].template], specs[-1], is_paused=aim.is_paused)
         for name, specs in ledger.specs.items()
         if name in sources and specs and specs[-1].template in sources[name].by_template
     }
@@ -259,9 +259,10 @@ def _sources(work: Work | None, made: Overridden | None) -> _Sources:
     return _Sources(wanted, {**found, wanted: made.obj})
 
 
-def _numbered(manifest: Object, spec: Spec) -> Object:
-    """With the numbers of a spec, and the number of the spec itself, by which a cluster acknowledges it."""
-    return revised(manifest, spec, {SEQUENCE: str(spec.seq)})
+def _numbered(manifest: Object, spec: Spec, *, is_paused: bool) -> Object:
+    """With the numbers of a spec, and the number of the spec itself, by which a cluster acknowledges it. While the
+    workload is paused, its clusters stop with what they have begun."""
+    return revised(manifest, spec, {SEQUENCE: str(spec.seq)}, is_paused=is_paused)
 
 
 # Manifests

@@ -273,9 +273,10 @@ def _old(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
     """How many pods of other templates there may be when a cluster acts on a spec.
 
     Those that it reports, unless it may have acted on another template meanwhile; and none are created but by a
-    partition.
+    partition, unless those that are kept back have the template as well.
     """
-    others = [one for one in specs if one.seq < spec.seq]
+    report, others = member.report, [one for one in specs if one.seq < spec.seq]
     if member.reported_template == spec.template and all(one.template == spec.template for one in others):
-        return max(member.report.pods - member.report.updated, *(one.partition for one in (spec, *others)))
-    return max(member.report.pods, 0, *(one.replicas + one.surge for one in others))
+        kept_back = 0 if report.is_back else max(one.partition for one in (spec, *others))
+        return max(report.pods - report.updated, kept_back)
+    return max(report.pods, 0, *(one.replicas + one.surge for one in others))

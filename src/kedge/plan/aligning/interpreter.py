@@ -6,6 +6,7 @@ The functions have the names of the proposal's operations. A kind without a hand
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kedge.api.karmada.keys import SEQUENCE
 from kedge.api.numbers import IntOrPercent
@@ -132,15 +133,20 @@ def aim_of(template: Object, replicas: int) -> Aim:
     )
 
 
+def unpaused(obj: Object) -> Object:
+    """The object as it is when it is resumed: a CloneSet that is paused has no surge."""
+    return revise_rolling_strategy(obj, replace(get_rolling_strategy(obj), paused=False))
+
+
 def goes_in_order(template: Object) -> bool:
     """Whether its pods have an order, by which they are replaced and taken away."""
     return (group_of(template), text(template, "kind")) == ("apps", "StatefulSet")
 
 
-def revised(manifest: Object, spec: Spec, notes: Object | None = None) -> Object:
-    """A manifest with the numbers of a spec, and perhaps with annotations."""
+def revised(manifest: Object, spec: Spec, notes: Object | None = None, *, is_paused: bool = False) -> Object:
+    """A manifest with the numbers of a spec, perhaps paused, and perhaps with annotations."""
     handler = _handler(manifest)
-    strategy = RollingStrategy(partition=spec.partition, max_unavailable=spec.unavailable, max_surge=spec.surge)
+    strategy = RollingStrategy(is_paused, spec.partition, spec.unavailable, spec.surge)
     patches = [_strategy_patch(handler, manifest, strategy), handler.scale(spec.replicas) or {}]
     return patched(manifest, merged(*patches, {"metadata": {"annotations": notes}} if notes else {}))
 
