@@ -26,7 +26,7 @@ from plan.aligning.members import DeploymentMember
 
 STEPS = 60_000
 _SINCE = {"lastTransitionTime": "2030-01-01T00:00:00Z", "reason": "x", "message": ""}
-_PATHS = {"/spec/strategy": "strategy", "/spec/replicas": "replicas"}
+_PATHS = {"/spec/strategy": "strategy", "/spec/replicas": "replicas", "/spec/paused": "paused"}
 
 
 class Case(Struct, frozen=True):
@@ -89,6 +89,11 @@ class Site:
         self.there, self.in_hand = self.in_hand, None
         self.member.stored = _spec(self.there, self.generation)
 
+    def work_on(self) -> None:
+        """Its controller gets on."""
+        if not self.there["spec"]["paused"]:
+            self.member.work()
+
     def observe(self) -> None:
         if not self.is_new:
             self.observed = self.generation
@@ -127,7 +132,7 @@ class Karmada:
     def __init__(self, case: Case, seed: int, *, tells_seq: bool, is_new: bool = False) -> None:
         self.random, self.case = Random(seed), case
         self.wanted = {f"c{number}": replicas for number, replicas in enumerate(case.replicas)}
-        self.image, self.edits = "v1", 1
+        self.image, self.edits, self.is_paused = "v1", 1, False
         self.record, self.overrides = Record(), dict[str, Any]()
         self.suspended: set[str] = set(self.wanted) if is_new else set()
         self.sites = [
@@ -144,6 +149,7 @@ class Karmada:
             "metadata": {"name": "web", "annotations": {TEMPLATE_GENERATION: str(self.edits)}},
             "spec": {
                 "replicas": replicas,
+                "paused": self.is_paused,
                 "strategy": {"type": "RollingUpdate", "rollingUpdate": rolling},
                 "template": {"spec": {"containers": containers}},
             },
@@ -160,6 +166,9 @@ class Karmada:
 
     def release(self, image: str) -> None:
         self.image, self.edits = image, self.edits + 1
+
+    def pause(self, *, is_paused: bool) -> None:
+        self.is_paused, self.edits = is_paused, self.edits + 1
 
     # What happens
 
@@ -182,7 +191,7 @@ class Karmada:
     def step(self) -> None:
         site = self.random.choice(self.sites)
         acts = (
-            *(self.align, lambda: self.look(site), site.written, site.execute, site.observe, site.member.work),
+            *(self.align, lambda: self.look(site), site.written, site.execute, site.observe, site.work_on),
             *(lambda: site.member.become_available(self.random), site.send, site.deliver),
         )
         self.random.choice(acts)()
@@ -236,6 +245,18 @@ def test_the_budget_is_kept_at_every_instant(case: Case, seed: int, *, tells_seq
 def test_templates_that_change_midway_give_nobody_more(case: Case, seed: int, *, tells_seq: bool) -> None:
     moments = sorted(Random(seed).sample(range(2, 3000), 4))
     changes = {at: lambda karmada, at=at: karmada.release(f"v{at}") for at in (1, *moments)}
+    play(Karmada(case, seed, tells_seq=tells_seq), changes)
+
+
+@pytest.mark.parametrize("tells_seq", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_pause_midway_stops_no_cluster_for_ever(case: Case, seed: int, *, tells_seq: bool) -> None:
+    """One that is paused in its turn would hear of it only with the next one that it is to go on."""
+    moments = sorted(Random(seed).sample(range(2, 2000), 4))
+    changes: dict[int, Any] = {1: lambda karmada: karmada.release("v2")}
+    for number, moment in enumerate(moments):
+        changes[moment] = lambda karmada, number=number: karmada.pause(is_paused=number % 2 == 0)
     play(Karmada(case, seed, tells_seq=tells_seq), changes)
 
 

@@ -39,11 +39,15 @@ def granted_spec(specs: Sequence[Spec]) -> Spec | None:
 
 
 def overridden_values(manifest: Object, spec: Spec) -> tuple[tuple[str, Any], ...]:
-    """What an override says of a cluster that was granted a spec: paths and their values."""
+    """What an override says of a cluster that was granted a spec: paths and their values.
+
+    It is never paused: one that is paused in its turn would hear that it is to go on only in the next one, which there
+    may be none of.
+    """
     asked = revised(manifest, spec)
     values = ((name, at(asked, "spec", name)) for name in OVERRIDDEN)
     number = (f"/metadata/annotations/{SEQUENCE.replace('/', '~1')}", str(spec.seq))
-    return (*((f"/spec/{name}", value) for name, value in values if value is not None), number)
+    return (*((f"/spec/{name}", value) for name, value in values if value is not None), ("/spec/paused", False), number)
 
 
 # The policy of a binding
