@@ -79,8 +79,10 @@ async def test_a_rollout_is_paused_resumed_and_followed_to_its_end(tmp_path: Pat
 async def test_a_bad_release_is_explained_by_its_pods_aborted_retried_and_rolled_back(tmp_path: Path) -> None:
     async with shop(tmp_path) as found:
         await released(found, "app:bad")
+        waits = "0 of 2 pods of Deployment shop/web-v2 are available, 0 may be unavailable (for "
+        await found.until_said(waits, "explain", "web")
         told = await found.until_said("ImagePullBackOff", "explain", "web")
-        assert "0 of 2 pods of Deployment shop/web-v2 are available, 0 may be unavailable (for " in told
+        assert waits in told
         assert "pod web-v2-" in told
         assert "what has moved stays where it is" in await found.said("abort", "web")
         await found.until_state("rolloutFailed")

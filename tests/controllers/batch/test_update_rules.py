@@ -94,6 +94,26 @@ def test_past_both_the_controller_holds_moves_nothing_back_and_goes_on_when_it_i
     run(body())
 
 
+def test_a_batch_that_is_another_one_before_it_has_rolled_rolls_as_it_is_asked_for_now() -> None:
+    """So it is, too, for one that was asked for another target and back while nobody looked."""
+
+    async def body() -> None:
+        async with bed(definitions=OPEN) as here:
+            await here.deployment("v1", 10)
+            await here.deployment("v2", 0, "app:2")
+            await here.trait("v2", "v1", rolloutBatches=sizes(10), paused=True)
+            await here.until_state("rollingInBatches", "batchInitializing")
+            await _edit(here, rolloutBatches=sizes(2, 8), batchPartition=0, paused=False)
+            await here.until_state("rollingInBatches", "batchReady")
+            assert await here.sizes() == {"v1": 8, "v2": 2}
+            assert [one.goal for one in (await here.get()).status.batches] == [2, 10]
+            await _edit(here, batchPartition=1)
+            await here.until_state("rolloutSucceed")
+            assert await here.sizes() == {"v1": 0, "v2": 10}
+
+    run(body())
+
+
 def test_past_both_a_reference_to_elsewhere_holds_it_midway_and_everything_is_given_back_when_it_is_deleted() -> None:
     async def body() -> None:
         async with bed(definitions=OPEN) as here:

@@ -17,7 +17,7 @@ from kedge.api.oam.rollout_plan import (
     Traffic,
     TrafficProvider,
 )
-from kedge.api.oam.rollout_status import BatchState, RollingState, RolloutStatus
+from kedge.api.oam.rollout_status import BatchState, RollingState, RolloutStatus, SourceRecord
 from kedge.plan.batching.batches import batch_at, planned
 from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Workload, WorkloadRef, Workloads, Write
 from kedge.plan.batching.rollout_waits import sentence
@@ -135,6 +135,8 @@ class Answers:
         return Progress(0, 0, 0)
 
 
+V1 = SourceRecord(api_version="apps/v1", kind="Deployment", name="v1", replicas=4)
+"""What is recorded of v1."""
 WHO = Identity("Rollout", "shop", "web", "uid-1", 3)
 PLAN = plan_of(1, 2, "100%")
 """Batches of 1, 2 and 1 of 4 pods."""
@@ -149,7 +151,9 @@ def observed(
     **more: Any,
 ) -> RolloutInput:
     """A rollout of 4 pods from v1 to v2 in this state."""
-    found = sized(plan, 4, **{"rolling_state": state, "batch_rolling_state": batch, **(status or {})})
+    states = {"rolling_state": state, "batch_rolling_state": batch}
+    sources = () if state in (None, RollingState.locating) else (V1,)
+    found = sized(plan, 4, **{"sources": sources, **states, **(status or {})})
     given: dict[str, Any] = {
         "workloads": workloads(deployment("v2", 1), deployment("v1", 3)),
         "moves": Answers(),

@@ -123,7 +123,7 @@ def test_after_a_failure_what_has_moved_stays() -> None:
 def test_a_target_that_is_abandoned_is_one_of_the_old_revisions() -> None:
     seen = ending(R.abandoning, status={"target_before": 1})
     record = SourceRecord(api_version="apps/v1", kind="Deployment", name="v2", replicas=1)
-    assert step(seen, NOW) == Move(E.finalized, replace(seen.status, sources=(record,)))
+    assert step(seen, NOW) == Move(E.finalized, replace(seen.status, sources=(*seen.status.sources, record)))
     seen = replace(seen, workloads=None)
     assert step(seen, NOW) == Move(E.finalized, seen.status)
 

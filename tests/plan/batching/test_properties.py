@@ -15,6 +15,7 @@ from kedge.plan.batching.batches import back, current_batch
 from kedge.plan.batching.deployment_moves import DeploymentMoves
 from kedge.plan.batching.moves import Batch, Workload, Workloads, Write
 from kedge.plan.batching.progress import moved, state_of
+from kedge.plan.batching.records import with_records
 from kedge.plan.batching.rollout import step
 from kedge.plan.batching.rollout_waits import BatchCode
 from kedge.plan.batching.sizes import BadBatches
@@ -64,7 +65,6 @@ def observations(draw: st.DrawFn, rolling: R | None = None, batch: B | None = No
         "rolling_state": draw(st.sampled_from([None, *R])) if anything else rolling,
         "batch_rolling_state": draw(st.sampled_from([None, *B])) if batch is None else batch,
         "current_batch": draw(st.integers(0, len(status.batches) - 1)),
-        "target_before": draw(st.integers(0, 10)),
         "desired_size": draw(st.integers(0, 10)),
         "batch_available_at": draw(st.sampled_from([None, NOW])),
     }
@@ -74,7 +74,7 @@ def observations(draw: st.DrawFn, rolling: R | None = None, batch: B | None = No
     return RolloutInput(
         WHO,
         plan if anything else replace(plan, paused=False, revert_on_delete=True),
-        replace(status, **given),
+        with_records(replace(status, **given), found),
         "v2" if not anything else draw(st.sampled_from(["v2", "v2", "v3"])),
         "v2" if not anything else draw(st.sampled_from(["v2", "v2", ""])),
         workloads=found if is_located else None,

@@ -133,6 +133,42 @@ def test_whether_it_is_asked_for_something_else(
     assert event(step(seen, NOW)) == (E.modified if expected else None)
 
 
+OTHER_PLAN = plan_of(2, 1, "100%")
+WITH_V0 = workloads(deployment("v2", 0), deployment("v1", 4), deployment("v0", 1))
+
+
+@pytest.mark.parametrize("more", [{"plan": OTHER_PLAN}, {"workloads": WITH_V0}])
+@pytest.mark.parametrize(
+    ("state", "batch", "expected"),
+    [
+        (R.initializing, None, True),
+        (R.initializing, B.ready, True),
+        (R.rolling, None, True),
+        (R.rolling, B.initializing, True),
+        (R.rolling, B.rolling, True),
+        (R.rolling, B.verifying, False),  # nothing of this batch moves any more
+        (R.rolling, B.ready, False),
+        (R.finalising, B.rolling, False),
+        (R.succeeded, B.rolling, False),
+        (R.failed, B.rolling, False),
+    ],
+)
+def test_what_comes_back_to_its_target_with_another_beginning_begins_anew(
+    state: R, batch: B | None, more: dict[str, Any], *, expected: bool
+) -> None:
+    """It was asked for another target in between: else nothing of this could change."""
+    seen = replace(observed(state, batch), **more)
+    assert is_modified(seen) is expected
+    assert (event(step(seen, NOW)) == E.modified) is expected
+
+
+def test_later_batches_or_a_plan_that_does_not_add_up_are_no_other_beginning() -> None:
+    for plan in (plan_of(1, 1, "100%"), plan_of(2, 3, "100%")):
+        assert not is_modified(replace(rolling(B.rolling), plan=plan))
+    assert not is_modified(replace(rolling(B.rolling), plan=OTHER_PLAN, workloads=None))
+    assert is_modified(replace(rolling(B.rolling, status={"current_batch": 1}), plan=plan_of(1, 1, "100%")))
+
+
 @pytest.mark.parametrize("state", sorted(ENDED))
 def test_what_has_ended_is_left_alone(state: R) -> None:
     moves = Answers()

@@ -34,11 +34,27 @@ def replanned(plan: RolloutPlan, status: RolloutStatus, *, is_scale: bool) -> tu
 
     Refuses (BadBatches) a plan that does not add up any more, or that would change what is done already.
     """
-    wanted = planned(plan, status.rollout_original_size, status.rollout_target_size, is_scale=is_scale)
-    begun_ones = status.batches[: status.current_batch + 1]
-    if wanted[: len(begun_ones)] != begun_ones:
+    wanted = _planned_now(plan, status, is_scale=is_scale)
+    if not _keeps_begun(wanted, status):
         raise BadBatches(f"only batches after batch {status.current_batch} can be changed: it has begun")
     return wanted
+
+
+def is_rewritten(plan: RolloutPlan, status: RolloutStatus, *, is_scale: bool) -> bool:
+    """Whether the plan adds up to other batches than those that have begun."""
+    try:
+        return not _keeps_begun(_planned_now(plan, status, is_scale=is_scale), status)
+    except BadBatches:
+        return False
+
+
+def _planned_now(plan: RolloutPlan, status: RolloutStatus, *, is_scale: bool) -> tuple[PlannedBatch, ...]:
+    return planned(plan, status.rollout_original_size, status.rollout_target_size, is_scale=is_scale)
+
+
+def _keeps_begun(wanted: tuple[PlannedBatch, ...], status: RolloutStatus) -> bool:
+    number = status.current_batch + 1
+    return wanted[:number] == status.batches[:number]
 
 
 def batch_at(plan: RolloutPlan, status: RolloutStatus, index: int, *, is_scale: bool) -> Batch:
@@ -76,9 +92,9 @@ def back(plan: RolloutPlan, status: RolloutStatus, *, is_scale: bool) -> Batch:
 
 def _largest_asked(plan: RolloutPlan, status: RolloutStatus, *, is_scale: bool) -> int:
     """The largest batch of the plan as it is now, which may not be in effect; of one that does not add up, any."""
-    original, total = status.rollout_original_size, status.rollout_target_size
+    total = status.rollout_target_size
     try:
-        asked = planned(plan, original, total, is_scale=is_scale)
+        asked = _planned_now(plan, status, is_scale=is_scale)
     except BadBatches:
         return total
     return max((one.replicas for one in asked), default=total)

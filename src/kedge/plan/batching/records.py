@@ -44,6 +44,12 @@ def _in_place(status: S, workloads: Workloads) -> S:
     return replace(status, sources=(*known, *found), target_before=before.replicas)
 
 
+def has_new_sources(status: RolloutStatus, workloads: Workloads) -> bool:
+    """Whether there are sources of which nothing is recorded. One workload has only revisions of its own."""
+    known = {(one.kind, one.name) for one in status.sources} | {_key(workloads.target.ref)}
+    return not workloads.in_place and any(_key(one.ref) not in known for one in workloads.sources)
+
+
 def with_old_target(status: S, target: Workload) -> S:
     """The status of a rollout that was abandoned, whose target is one of the sources of the next one."""
     ref = target.ref

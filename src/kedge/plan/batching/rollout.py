@@ -14,8 +14,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from kedge.api.oam.rollout_plan import HookType, OnDeadline, RolloutStrategy
-from kedge.api.oam.rollout_status import BatchState, RollingState
-from kedge.plan.batching.batches import batch_at, begun, current_batch, planned, replanned
+from kedge.api.oam.rollout_status import BatchState, RollingState, RolloutStatus
+from kedge.plan.batching.batches import batch_at, begun, current_batch, is_rewritten, planned, replanned
 from kedge.plan.batching.gates import (
     applications_released,
     autoscalers,
@@ -27,7 +27,7 @@ from kedge.plan.batching.gates import (
 )
 from kedge.plan.batching.letting_go import abandoning, deleting, disowned, failing, finalising
 from kedge.plan.batching.moves import Batch, Step, Verified, WorkloadRef, Workloads
-from kedge.plan.batching.records import with_records
+from kedge.plan.batching.records import has_new_sources, with_records
 from kedge.plan.batching.rollout_waits import BatchCode, sentence, waiting_for
 from kedge.plan.batching.sizes import BadBatches
 from kedge.plan.batching.spec_rules import create_problems, fixed_part, remembered_problems
@@ -81,11 +81,27 @@ def _is_taken_back(seen: RolloutInput, state: RollingState) -> bool:
 
 
 def is_modified(seen: RolloutInput) -> bool:
-    """Whether it is asked for something else than it does: another target, or another size."""
+    """Whether it is asked for something else than it does: another target, another size, or another beginning."""
     if seen.moving and seen.moving != seen.wanted:
         return True
+    if not seen.moving or not seen.status.batches:
+        return False
     size, fixed = seen.plan.target_size, seen.status.rollout_target_size
-    return bool(seen.moving) and size is not None and bool(seen.status.batches) and size != fixed
+    return (size is not None and size != fixed) or (_may_roll(seen.status) and _begins_otherwise(seen))
+
+
+def _may_roll(status: RolloutStatus) -> bool:
+    """Whether pods of the current batch may still be moved."""
+    if status.rolling_state is RollingState.rolling:
+        return status.batch_rolling_state in (None, BatchState.initializing, BatchState.rolling)
+    return status.rolling_state is RollingState.initializing
+
+
+def _begins_otherwise(seen: RolloutInput) -> bool:
+    """Whether it has other sources or batches than it began with: it was asked for another target in between."""
+    if seen.workloads is None:
+        return False
+    return has_new_sources(seen.status, seen.workloads) or is_rewritten(seen.plan, seen.status, is_scale=seen.is_scale)
 
 
 def _ended(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
