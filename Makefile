@@ -4,7 +4,9 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
+# The lock files name every dependency.
+LOCKED := --quiet --disable-pip-version-check --require-hashes --no-deps
+PIP    := $(BIN)/python -m pip install $(LOCKED)
 BENCH  := .venv-bench/bin
 PYTEST  = $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 WORKERS ?= 3
@@ -92,6 +94,6 @@ $(VENV)/.docs: requirements/docs.txt $(VENV)/.run
 $(BENCH)/.done: requirements/bench.txt pyproject.toml
 	$(PYTHON) -m venv .venv-bench
 	@echo "installing the clients to compare with into .venv-bench ..."
-	$(BENCH)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.txt -r requirements/build.txt
+	$(BENCH)/python -m pip install $(LOCKED) -r requirements/bench.txt -r requirements/build.txt
 	$(BENCH)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
