@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from random import Random
 from typing import Any
 
@@ -20,6 +21,7 @@ from kedge.controllers.hub.scheduler import Scheduler
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.embedded.inprocess import InProcessTransport
 from kedge.kube.client import Client
+from kedge.kube.clock import Clock
 from kedge.kube.errors import NotFound
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
@@ -51,12 +53,18 @@ class Hub:
             await self.client.create(MemberCluster, body)
             await self.beat(name)
 
-    async def beat(self, name: str, **status: Any) -> None:
+    async def beat(self, name: str, *, unhealthy_since: datetime | None = None, **status: Any) -> None:
         """A heartbeat of a member, and what it says besides."""
         now = LoopClock().now()
         said = [
-            {"type": kind, "status": "True", "reason": "R", "message": "", "lastTransitionTime": f"{now:%FT%TZ}"}
-            for kind in ("Joined", "Healthy")
+            {
+                "type": kind,
+                "status": str(not since),
+                "reason": "R",
+                "message": "",
+                "lastTransitionTime": f"{since or now:%FT%TZ}",
+            }
+            for kind, since in (("Joined", None), ("Healthy", unhealthy_since))
         ]
         agent = {"type": "MemberAgent", "conditions": said, "lastReceivedHeartbeat": f"{now:%FT%TZ}"}
         body = {"status": {"agentStatus": [agent], **status}}
@@ -160,9 +168,11 @@ class Hub:
         return False
 
     @asynccontextmanager
-    async def scheduling(self, transport: Transport | None = None, *, seed: int = 1) -> AsyncIterator[Scheduler]:
+    async def scheduling(
+        self, transport: Transport | None = None, *, seed: int = 1, clock: Clock | None = None
+    ) -> AsyncIterator[Scheduler]:
         """A process that schedules."""
-        async with Manager(clock=LoopClock(), rng=Random(seed), grace=1.0) as manager:
+        async with Manager(clock=clock or LoopClock(), rng=Random(seed), grace=1.0) as manager:
             way = transport or InProcessTransport(self.cluster.server, rng=Random(seed), delay=(0.001, 0.05))
             hub = await manager.connect("hub", way, limiter=Limiter(rate=0))
             scheduler = Scheduler(hub, self.kinds, clock=manager.clock, rng=Random(seed), metrics=self.metrics)

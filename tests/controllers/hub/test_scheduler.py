@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,6 +14,8 @@ from kedge.api.fleet import BINDING_CLEANUP, PREVIOUS_STATE
 from kedge.api.placement_kinds import CLUSTER, PLACEMENT_KINDS, PlacementKinds
 from kedge.kube.codec import untyped
 from kedge.kube.patches import MergePatch
+from kedge.simulate.clock import JumpingClock
+from support.stage import LoopClock
 from support.virtual import run
 
 FOUR = ("cluster-1", "cluster-2", "cluster-3", "cluster-4")
@@ -254,6 +258,25 @@ def test_a_member_that_was_silent_is_picked_when_it_is_heard_again() -> None:
             await hub.beat("cluster-1")
             await a_while()
             assert set(await hub.shown()) == {"cluster-1", "cluster-2"}
+
+    run(scenario())
+
+
+def test_a_member_that_seemed_unhealthy_for_long_is_picked_once_the_clock_is_right_and_it_is_healthy() -> None:
+    async def scenario() -> None:
+        clock = JumpingClock(LoopClock(), asyncio.get_running_loop(), rng=Random(1))
+        async with hub_of(members=("cluster-1",)) as hub, hub.scheduling(clock=clock):
+            since = clock.now()
+            await a_while(200)
+            await hub.beat("cluster-1", unhealthy_since=since)
+            clock.jump(200.0)
+            await hub.place()
+            await a_while()
+            assert await hub.shown() == {}
+            clock.jump(-200.0)
+            await hub.beat("cluster-1")
+            await a_while(400)
+            assert await hub.shown() == {"cluster-1": "Scheduled"}
 
     run(scenario())
 

@@ -44,7 +44,7 @@ from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.plan.placements import is_external
-from kedge.plan.placing.filters import SILENT_AFTER, is_silent
+from kedge.plan.placing.filters import SILENT_AFTER, is_overdue
 from kedge.plan.placing.policies import is_ignored
 from kedge.plan.placing.policy_status import observes_current_generation, policy_snapshot_status
 from kedge.plan.placing.schedule import ReusedBinding, Schedule, schedule
@@ -149,14 +149,14 @@ class Scheduler:
         await self._say(seen.snapshot, made)
         await self._each(self._release, made.release)
         if made.requeue_at is None:
-            return Outcome.again(after=SILENT_AFTER.total_seconds()) if self._passed_over_silent(made) else Outcome.done
+            return Outcome.again(after=SILENT_AFTER.total_seconds()) if self._passed_over_late(made) else Outcome.done
         wait = (made.requeue_at - self._clock.now()).total_seconds()
         return Outcome.again(after=max(0.0, wait) + _A_MOMENT)
 
-    def _passed_over_silent(self, made: Schedule) -> bool:
-        """Whether a cluster was passed over because it is silent: if a clock was wrong, no event will say otherwise."""
+    def _passed_over_late(self, made: Schedule) -> bool:
+        """Whether a cluster was passed over as overdue: if a clock was wrong, no event will say otherwise."""
         found = (self._members.get(decision.cluster_name) for decision in made.unselected or ())
-        return any(is_silent(member, self._clock.now()) for member in found if member is not None)
+        return any(is_overdue(member, self._clock.now()) for member in found if member is not None)
 
     def _made(self, seen: Seen) -> Schedule:
         return schedule(

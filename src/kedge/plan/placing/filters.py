@@ -43,12 +43,10 @@ def why_ineligible(member: MemberCluster, now: datetime) -> str | None:
     return _silent(agent, now) or _not_joined(agent) or _unhealthy(agent, now)
 
 
-def is_silent(member: MemberCluster, now: datetime) -> bool:
-    """Whether nothing new can be placed on this member because its last heartbeat is too long ago."""
-    agent = _agent(member)
-    if member.metadata.deletion_timestamp is not None or agent is None:
-        return False
-    return agent.last_received_heartbeat is not None and now - agent.last_received_heartbeat > SILENT_AFTER
+def is_overdue(member: MemberCluster, now: datetime) -> bool:
+    """Whether it is too long ago that this member sent a heartbeat, or was healthy, to place anything new on it."""
+    until = eligible_until(member)
+    return member.metadata.deletion_timestamp is None and until is not None and until < now
 
 
 def eligible_until(member: MemberCluster) -> datetime | None:
