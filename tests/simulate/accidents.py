@@ -117,8 +117,7 @@ class Accidents:
         backup.restore()
         self._promises.restores.is_underway = False
         self._promises.forgotten |= before - self._works()
-        if server == "hub":
-            self._promises.restores.note(Restore(self._simulation.loop.time(), backup.number, last))
+        self._promises.restores.note(server, Restore(self._simulation.loop.time(), backup.number, last))
 
     def _works(self) -> set[str]:
         """The members that there are Works for."""

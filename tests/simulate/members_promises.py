@@ -4,13 +4,16 @@
   before are not meant.
 * Of what works, no more is changed than maxUnavailable allows, counting every cluster whose Deployment has not been
   available for a while. Asked where the network is fine: what a Deployment says is then heard by the hub in no time.
+  What an agent brings back to a member that was restored was decided before.
 * An agent changes a Deployment only to what the hub has decided for its cluster.
 
 The first is excused by what the hub had heard when it decided (`heard`): clusters that were to have something else by
-then, and a proof that was lost since.
+then, clusters that were leaving the fleet, and a proof that was lost since.
 """
 
 from __future__ import annotations
+
+from collections.abc import Set
 
 from msgspec import Struct
 
@@ -77,11 +80,15 @@ class MembersPromises:
         sent = self._promises.bindings.sent.get(number)
         if sent is None:
             return Decision(self._simulation.loop.time())  # a user's
-        known = self._promises.bindings.known_at(sent.first, sent.life)
-        wrongs = [self._exposed(key, image, one, view) for one in known for view in self._promises.views(sent, one)]
+        left = self._promises.may_have_left(sent)
+        wrongs = [
+            self._exposed(key, image, known, view, left)
+            for known in self._promises.bindings.known_at(sent.first, sent.life)
+            for view in self._promises.views(sent, known)
+        ]
         return Decision(sent.first, "" if not all(wrongs) else next(iter(wrongs), ""))
 
-    def _exposed(self, key: str, image: str, known: Known, view: View) -> str:
+    def _exposed(self, key: str, image: str, known: Known, view: View, left: Set[str]) -> str:
         """What is wrong with giving this image to one more cluster, for someone who knows that much."""
         if self._is_proven(image, known):
             return ""
@@ -89,7 +96,7 @@ class MembersPromises:
         held = [one.spec for one in view.bindings.values() if self._holds(one, image)]
         # Two revisions may have one image. The limit is on a revision: what is left of an earlier one does not count.
         same = [one for one in held if given is None or one.resource_snapshot_name == given.resource_snapshot_name]
-        holding = {one.target_cluster for one in same} - {given.target_cluster if given is not None else ""}
+        holding = {one.target_cluster for one in same} - {given.target_cluster if given is not None else "", *left}
         if len(holding) < view.max_unavailable:
             return ""
         return f"the hub had given it to {', '.join(sorted(holding))}, and had heard from none that it works"
@@ -132,7 +139,8 @@ class MembersPromises:
 
     def _of_disturbed(self, changed: DeploymentChange, decision: Decision) -> str:
         """Of what works, no more is changed than maxUnavailable allows."""
-        if not self._is_heard_soon or not changed.was_available:
+        is_restored = self._promises.restores.is_restored_since(changed.member, decision.at)
+        if not self._is_heard_soon or not changed.was_available or is_restored:
             return ""
         view, down = self._view(), self._promises.deployments.down_since
         picked = {one.spec.target_cluster for one in view.bindings.values() if one.spec.state == BindingState.bound}

@@ -20,14 +20,22 @@ class Restore(Struct, frozen=True):
 
 
 class Restores:
-    """Those of the hub."""
+    """Those of the hub; and when each member was last restored."""
 
     def __init__(self) -> None:
         self.is_underway = False  # of any server, at this very moment: what changes is nobody's decision
         self._done: list[Restore] = []
+        self._of_members: dict[str, float] = {}
 
-    def note(self, restore: Restore) -> None:
-        self._done.append(restore)
+    def note(self, server: str, restore: Restore) -> None:
+        if server == "hub":
+            self._done.append(restore)
+        else:
+            self._of_members[server] = restore.at
+
+    def is_restored_since(self, member: str, moment: float) -> bool:
+        """Whether a member was restored at that moment or later: its agent brings back what it was given before."""
+        return self._of_members.get(member, -1.0) >= moment
 
     def __bool__(self) -> bool:
         """Whether there was one."""

@@ -19,7 +19,7 @@ from support.virtual import run
 def test_a_change_after_the_backup_is_void_for_whoever_has_heard_of_the_restore() -> None:
     restores = Restores()
     assert not restores
-    restores.note(Restore(at=1000.0, backup=50, last=70))
+    restores.note("hub", Restore(at=1000.0, backup=50, last=70))
     assert restores
     long_after = 1000.0 + ONE_LOOK + 1
     assert [version for version in (50, 51, 70, 71) if restores.have_undone(version)] == [51, 70]
@@ -29,7 +29,7 @@ def test_a_change_after_the_backup_is_void_for_whoever_has_heard_of_the_restore(
 
 def test_whoever_acts_just_after_a_restore_may_have_looked_before_it() -> None:
     restores = Restores()
-    restores.note(Restore(at=1000.0, backup=50, last=70))
+    restores.note("hub", Restore(at=1000.0, backup=50, last=70))
     moments = (999.0, 1000.0, 1000.0 + ONE_LOOK / 2, 1000.0 + ONE_LOOK)
     assert [restores.unaware_since(moment) for moment in moments] == [999.0, 1000.0, 1000.0, 1000.0 + ONE_LOOK]
 
