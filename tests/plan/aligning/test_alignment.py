@@ -281,6 +281,30 @@ def test_a_cluster_is_told_what_it_has_to_end_a_grant_that_can_never_be_written(
     assert {name: (spec.seq, *given(spec)) for name, spec in found.specs.items()} == {"a": (8, "v1", 2, 1, 0, 0)}
 
 
+ONE_BY_ONE = Aim(7, 1, is_partitioned=True)
+
+
+@pytest.mark.parametrize(
+    ("aim", "lost", "other"),
+    [
+        (ONE_BY_ONE, Spec(3, "lost", 1, 1), Member("b", 0, "v2", (Spec(2, "v1", 3, 1),), Report(2, 3, 3, 3))),
+        (ONE_BY_ONE, Spec(3, "lost", 4, 1, 0, 3), Member("b", 0, "v2", (Spec(2, "v1", 3, 1),), Report(2, 3, 3, 3))),
+        (Aim(9, 1, is_partitioned=True), Spec(3, "lost", 4, 1), Member("b", 2, "v2")),
+    ],
+    ids=["fewer replicas", "one pod moved", "as many"],
+)
+def test_a_cluster_is_told_what_it_has_also_if_that_leaves_too_few_in_any_case(
+    aim: Aim, lost: Spec, other: Member
+) -> None:
+    """It gets more replicas, and by what it was granted once fewer would be left than have to be: nobody can say that
+    this is over until the cluster acknowledges something later."""
+    granted = Member(
+        "a", 7, "v2", (Spec(1, "v1", 4, 1), lost), Report(1, 4, 4, 4, is_back=True), is_ordered=True, superseded=1
+    )
+    found = align(aim, [granted, replace(other, is_ordered=True)])
+    assert given(found.specs["a"]) == ("v1", 4, 1, 0, 0)
+
+
 def test_no_broken_pod_is_traded_while_there_are_too_many() -> None:
     starting = Member("a", 3, "v2", (Spec(1, "v1", 3, 1),), Report(1, 3, 3, 0))
     leaving = Member("b", 0, "v2", (Spec(2, "v1", 2, 1),), Report(2, 2, 2, 0))

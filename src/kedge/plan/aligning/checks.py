@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kedge.plan.aligning.aim import Aim, AlignCode
 from kedge.plan.aligning.bounds import Bounds, bounds_with, fewest_in_effect, steady_now
@@ -95,10 +96,19 @@ def _keeps_others_back(change: Change) -> bool:
 
 def _is_steady(change: Change) -> bool:
     """Whether enough pods are left if those that do not work now work again, all that the cluster reports among them,
-    also if it may yet take some away by what it was asked for before."""
+    also if it may yet take some away by what it was asked for before. To tell it what it has changes nothing of that.
+    """
+    if _is_told_again(change.member, change.spec):
+        return True
     before = change.before.steady
     there = change.now.steady - before + max(before, steady_now(change.member))
     return change.total.steady >= min(change.aim.fewest, there)
+
+
+def _is_told_again(member: Member, spec: Spec) -> bool:
+    """Whether a spec is what the cluster has, but for its number."""
+    last = member.last_written
+    return last is not None and last in member.in_effect and replace(spec, seq=last.seq) == last
 
 
 def _takes_no_others(change: Change) -> bool:
