@@ -354,21 +354,37 @@ class AlignFleet:
 
     async def arrives(self, image: str) -> None:
         sentence = "every pod runs the last release"
-        if self.kind == "StatefulSet":
-            with suppress(InvariantViolated):
-                await self.simulation.until(sentence, lambda: self.all_run(image), within=PATIENCE)
-            await self._delete_broken(image)
+        if self.kind == "StatefulSet" and not await self._gets_there(sentence, image):
+            await self._look_after(sentence, image)
         await self.until(sentence, lambda: self.all_run(image))
 
-    async def _delete_broken(self, image: str) -> None:
-        """What the pages tell people to do about a pod of an older release that does not work: a StatefulSet says that
-        there is one, and not which."""
-        for name in self.names:
-            for pod in self.pods(name):
-                facts = pod_facts(msgspec.to_builtins(pod))
-                if facts is not None and not facts.is_available and facts.template[0] != image:
-                    self.simulation.counts["help", "a pod that does not work is deleted by hand", self.kind] += 1
-                    await self.clients[name].delete(Pod, pod.metadata.name, NAMESPACE)
+    async def _gets_there(self, sentence: str, image: str) -> bool:
+        with suppress(InvariantViolated):
+            await self.simulation.until(sentence, lambda: self.all_run(image), within=PATIENCE)
+        return self.all_run(image)
+
+    async def _look_after(self, sentence: str, image: str) -> None:
+        """What the pages tell people to do about pods of an older release that do not work: a StatefulSet says that
+        there are some, and not which. They are deleted; if that brings back what does not work, one more may be
+        unavailable, and one more, until it gets on."""
+        for name, pod in self._broken(image):
+            self.simulation.counts["help", "a pod that does not work is deleted by hand", self.kind] += 1
+            await self.clients[name].delete(Pod, pod.metadata.name, NAMESPACE)
+        for number in range(2, sum(self.replicas.values()) + 1):
+            if await self._gets_there(sentence, image) or not self._broken(image):
+                break
+            self.simulation.counts["help", "one more pod may be unavailable", self.kind] += 1
+            await self._edit({"updateStrategy": {"rollingUpdate": {"maxUnavailable": number}}})
+        await self._edit({"updateStrategy": {"rollingUpdate": {"maxUnavailable": None}}})
+
+    def _broken(self, image: str) -> list[tuple[str, Pod]]:
+        """The pods of an older release that do not work, and whose they are."""
+        found = [(name, pod, pod_facts(msgspec.to_builtins(pod))) for name in self.names for pod in self.pods(name)]
+        return [
+            (name, pod)
+            for name, pod, facts in found
+            if facts is not None and not facts.is_available and facts.template[0] != image
+        ]
 
     async def until(self, sentence: str, condition: Callable[[], object], within: float = 1800.0) -> None:
         """Wait until this holds. If it does not, say how things are."""
