@@ -1,4 +1,4 @@
-"""Members: clusters with a Deployment or a CloneSet, in a few lines each, which act on what reaches them, late.
+"""Members: clusters with a workload of one kind, in a few lines each, which act on what reaches them, late.
 
 What is asked of a cluster reaches its API server some time later; its controller observes it some time after that, and
 what it reports is under way for as long as the test likes.
@@ -20,6 +20,7 @@ class DeploymentMember:
     """A cluster whose pods belong to ReplicaSets, one for each template."""
 
     is_partitioned = False
+    is_ordered = False
 
     def __init__(self, name: str, replicas: int, template: str) -> None:
         self.name = name
@@ -145,3 +146,43 @@ class CloneSetMember(DeploymentMember):
     def status(self) -> Report:
         found = super().status()
         return replace(found, updated_available=self.available(self.observed.template))
+
+
+class StatefulSetMember(DeploymentMember):
+    """A cluster whose pods belong to one StatefulSet, which replaces them from the last one down to its partition."""
+
+    is_partitioned = True
+    is_ordered = True
+
+    def __init__(self, name: str, replicas: int, template: str) -> None:
+        self._current = template
+        super().__init__(name, replicas, template)
+
+    def observe(self) -> None:
+        self.observed = spec = self.stored
+        if all(pod == (spec.template, True) for pod in self.pods):
+            self._current = spec.template
+        number = len(self.pods)
+        if number < spec.replicas:
+            self.pods.append((self._current if number < spec.partition else spec.template, False))
+        elif number > spec.replicas:
+            self.pods.pop()
+        else:
+            self._replace_last(spec)
+
+    def _replace_last(self, spec: Spec) -> None:
+        down = 0
+        for place in reversed(range(spec.partition, len(self.pods))):
+            name, is_available = self.pods[place]
+            if name != spec.template:
+                self.pods[place] = (spec.template, False)
+                return
+            down += not is_available
+            if down >= spec.unavailable:
+                return
+
+    def work(self) -> None:
+        """The StatefulSet itself creates and deletes its pods."""
+
+    def status(self) -> Report:
+        return replace(super().status(), is_back=self._current == self.observed.template)

@@ -305,6 +305,33 @@ def test_a_cluster_is_told_what_it_has_also_if_that_leaves_too_few_in_any_case(
     assert given(found.specs["a"]) == ("v1", 4, 1, 0, 0)
 
 
+@pytest.mark.parametrize(
+    ("partition", "expected"),
+    [
+        (5, ("v2", 7, 1, 0, 2)),  # both new pods may have the template
+        (6, ("v2", 6, 1, 0, 2)),  # one of them
+        (7, None),
+    ],
+)
+def test_a_statefulset_that_has_pods_of_the_template_gets_no_others_on_top(
+    partition: int, expected: tuple[str, int, int, int, int] | None
+) -> None:
+    """Its last three pods have the template, and keep it: what is added comes after them."""
+    growing = Member("a", 7, "v2", (Spec(2, "v2", 5, 1, 0, 2),), Report(2, 5, 3, 5), is_ordered=True)
+    other = Member("b", 5, "v2", (Spec(3, "v2", 5, 1, 0, 3),), Report(3, 5, 2, 5), is_ordered=True)
+    found = align(Aim(12, 1, partition=partition, is_partitioned=True), [growing, other])
+    assert {name: given(spec) for name, spec in found.specs.items()} == ({"a": expected} if expected else {})
+    if expected is None:
+        assert found.waiting["a"].code == AlignCode.kept_back
+
+
+def test_a_statefulset_that_keeps_all_its_pods_back_is_scaled_so() -> None:
+    kept = Member("a", 7, "v2", (Spec(2, "v2", 5, 1, 0, 5),), Report(2, 5, 0, 5), is_ordered=True)
+    other = Member("b", 5, "v2", (Spec(3, "v2", 5, 1, 0, 0),), Report(3, 5, 5, 5, is_back=True), is_ordered=True)
+    found = align(Aim(12, 1, partition=7, is_partitioned=True), [kept, other])
+    assert given(found.specs["a"]) == ("v2", 7, 1, 0, 7)
+
+
 def test_no_broken_pod_is_traded_while_there_are_too_many() -> None:
     starting = Member("a", 3, "v2", (Spec(1, "v1", 3, 1),), Report(1, 3, 3, 0))
     leaving = Member("b", 0, "v2", (Spec(2, "v1", 2, 1),), Report(2, 2, 2, 0))

@@ -368,3 +368,32 @@ def test_what_an_earlier_spec_may_still_give_up_is_no_proof_for_a_later_one() ->
     member = Member("a", 2, "v1", specs, Report(5, 3, 2, 2, 2, is_back=True))
     assert bounds(member, (Spec(6, "v1", 2, 1),)).unavailable == 1
     assert bounds(member, (Spec(6, "v1", 2, 0, 1),)).unavailable == 0
+
+
+@pytest.mark.parametrize(
+    ("report", "before", "spec", "expected"),
+    [
+        # Pods 3 and 4 have it; those that are added come after them.
+        (Report(2, 5, 2, 5), Spec(2, "v2", 5, 1, partition=3), Spec(3, "v2", 7, 1, partition=3), 4),
+        (Report(2, 5, 2, 5), Spec(2, "v2", 5, 1, partition=3), Spec(3, "v2", 7, 1, partition=4), 4),
+        (Report(2, 5, 2, 5), Spec(2, "v2", 5, 1, partition=3), Spec(3, "v2", 7, 1, partition=6), 3),
+        (Report(2, 5, 2, 5), Spec(2, "v2", 5, 1, partition=3), Spec(3, "v2", 7, 1, partition=7), 2),
+        # Pod 4 has it, and 3 is to get it.
+        (Report(2, 5, 1, 5), Spec(2, "v2", 5, 1, partition=3), Spec(3, "v2", 7, 1, partition=6), 3),
+        # None has it yet.
+        (Report(2, 5, 0, 5), Spec(2, "v2", 5, 1, partition=5), Spec(3, "v2", 7, 1, partition=6), 1),
+        # It may be adding pods by what it was asked for before.
+        (Report(2, 2, 1, 2), Spec(2, "v2", 4, 1, partition=1), Spec(3, "v2", 6, 1, partition=3), 5),
+        # Nobody knows how many have it: perhaps all.
+        (Report(1, 5, 5, 5), Spec(2, "v2", 5, 1, partition=3), Spec(3, "v2", 7, 1, partition=6), 7),
+        # All pods have another template than it is to have, and the last two get that one.
+        (Report(2, 5, 5, 5), Spec(2, "v1", 5, 1), Spec(3, "v2", 5, 1, partition=3), 2),
+        # To have fewer takes the last ones away.
+        (Report(2, 5, 2, 5), Spec(2, "v2", 5, 1, partition=3), Spec(3, "v2", 4, 1, partition=4), 2),
+    ],
+)
+def test_pods_that_have_the_template_keep_it_below_the_partition_of_a_kind_that_goes_by_their_order(
+    report: Report, before: Spec, spec: Spec, expected: int
+) -> None:
+    member = Member("a", 7, "v2", (before,), report, is_ordered=True)
+    assert bounds(member, (spec,)).updated == expected

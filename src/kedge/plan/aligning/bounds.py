@@ -266,7 +266,19 @@ def _new(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
     # Pods that are added have the template that all pods had last. If it goes back to that, it is its own.
     may_be_back = report.is_back if is_same else not report.is_back
     added = max(0, spec.replicas - report.pods) if may_be_back else 0
-    return max(spec.moved, (report.updated if is_same and added else 0) + added)
+    return max(spec.moved + _below(member, spec, before), (report.updated if is_same and added else 0) + added)
+
+
+def _below(member: Member, spec: Spec, before: Iterable[Spec]) -> int:
+    """How many pods may have its template that a spec keeps back now: a kind that goes by the order of its pods takes
+    none of them back, and counts its partition from the first pod."""
+    report, same = member.report, [one for one in before if one.template == spec.template]
+    if not member.is_ordered or not spec.partition:
+        return 0
+    first, there = [one.partition for one in same], [one.replicas for one in same]
+    if member.reported_template == spec.template:
+        first, there = [*first, report.pods - report.updated], [*there, report.pods]
+    return max(0, min(max(there, default=0), spec.partition) - min(first, default=spec.partition))
 
 
 def _old(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:

@@ -113,4 +113,7 @@ def _by_partition(headroom: Headroom, goal: int, replicas: int) -> Spec | AlignC
     taken = min(number, unavailable)
     more = kept[0] + taken, kept[1] + min(number - taken, surge)
     strategy = more if any(more) else at_rest(headroom.aim, replicas)
-    return Spec(0, member.template, replicas, *strategy, max(0, replicas - begun - number))
+    partition = max(0, replicas - begun - number)
+    if member.is_ordered and is_on and begun:  # those that have the template stay, and those that are added come last
+        partition = min(partition, last.partition)
+    return Spec(0, member.template, replicas, *strategy, partition)

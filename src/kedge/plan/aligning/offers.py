@@ -85,10 +85,12 @@ def _sizes(headroom: Headroom) -> list[int]:
             room = min(room, aim.most_updated - total.updated + headroom.held.updated)
         return [max(0, min(member.wanted, room))]
     if member.wanted >= now:
-        room = aim.most - total.most
+        room, let_through = aim.most - total.most, aim.most_updated - total.updated
         if aim.is_partitioned and is_new(member):
-            room = min(room, aim.most_updated - total.updated)
-        return [min(member.wanted, now + max(0, room))]
+            room = min(room, let_through)
+        # Of a kind that goes by the order of its pods, those that are added come after those that have the template.
+        rooms = (room, min(room, let_through)) if member.is_ordered else (room,)
+        return list(dict.fromkeys(min(member.wanted, now + max(0, one)) for one in rooms))
     if member.is_unasked:
         return [member.wanted]
     spare = max(0, total.fewest - aim.fewest)
@@ -171,10 +173,12 @@ def _scaled(aim: Aim, member: Member, replicas: int) -> tuple[Spec, ...]:
     last = member.last_written or member.last
     if last is None or replicas == last.replicas:
         return ()
-    if not aim.is_partitioned or member.is_ordered or not last.partition:
-        return (replace(last, replicas=replicas),)
     report = member.report
     there = report.updated if member.reported_template == last.template else 0
+    if member.is_ordered and last.partition >= last.replicas > 0 == there:  # none has the template, and none is to
+        return (replace(last, replicas=replicas, partition=replicas),)
+    if not aim.is_partitioned or member.is_ordered or not last.partition:
+        return (replace(last, replicas=replicas),)
     as_many = replace(last, replicas=replicas, partition=max(0, replicas - max(last.moved, there)))
     if replicas > last.replicas or aim.is_paused:
         return (as_many,)
