@@ -14,6 +14,7 @@ from simulate.align_facts import PodFacts, WorkloadFacts
 from simulate.align_seen import Seen
 
 REPORTED_AFTER = 5.0  # seconds after which a report of a pod that works has arrived, if nothing delays it
+UNSEEN_FOR = 0.1  # seconds, at most, that a member's own controllers do not know of a pod that works
 KNOWN_AFTER = 90.0  # seconds after which the hub knows of a pod, if nothing delays that
 
 
@@ -27,6 +28,7 @@ class Losses:
         self._decisions = decisions
         self._is_prompt = is_prompt
         self._lost: dict[str, list[tuple[str, float]]] = defaultdict(list)  # pods others broke, and when
+        self._found: dict[tuple[str, str], tuple[float, tuple[str, float] | None]] = {}  # since when pods are available
         self._halted: set[str] = set()  # members that were told to replace no more, and may have begun with one
         self._kept: dict[str, int] = defaultdict(int)  # how many pods a member has had to have
         self._reached = [(0.0, 0)]  # how many of the wanted pods have been available, and since
@@ -53,6 +55,18 @@ class Losses:
         found = [one for one in lost if one[0] == name] if self._seen.kind == "StatefulSet" else lost
         if found:
             lost.remove(found[0])
+        self._found[member, name] = self._simulation.loop.time(), found[0] if found else None
+
+    def is_too_new(self, member: str, name: str) -> bool:
+        """Whether a pod is available since so short a time that nobody who took it away could know."""
+        since, _ = self._found.get((member, name), (-1.0, None))
+        return self._simulation.loop.time() - since < UNSEEN_FOR
+
+    def miss(self, member: str, name: str) -> None:
+        """Such a pod was taken away: it has made up for none."""
+        _, made_up_for = self._found.pop((member, name))
+        if made_up_for is not None:
+            self._lost[member].append(made_up_for)
 
     def let_go(self) -> None:
         """Forget what others did to pods of members that have all of them."""

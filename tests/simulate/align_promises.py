@@ -167,9 +167,12 @@ class AlignPromises:
         if before is not None and after is None and by_others:
             self._note_deletion(member, before)
         if before is None and after is not None:
-            wrong = self._judge_creation(member, after)
+            wrong = self._judge_creation(member, name, after)
         elif before is not None and was and after is None and not by_others:
-            wrong = self._judge_return(member, before) or self._judge_deletion(member, before)
+            if self._losses.is_too_new(member, name):
+                self._losses.miss(member, name)
+            else:
+                wrong = self._judge_return(member, before) or self._judge_deletion(member, before)
         elif was and not is_:
             self._losses.lose(member, name)
         elif is_ and not was:
@@ -228,8 +231,8 @@ class AlignPromises:
             else f"{FLOOR}: {found} after one of {member}, of at least {floor} - {excused}"
         )
 
-    def _judge_creation(self, member: str, pod: PodFacts) -> str:
-        seen = self._seen
+    def _judge_creation(self, member: str, name: str, pod: PodFacts) -> str:
+        seen, workload = self._seen, self._seen.workloads.get(member)
         strays = sum(len(seen.pods[name]) for name in self._decisions.strays)
         most, found = self._ceiling.loosest + self._surplus(member) + strays, seen.number
         self._count(CEILING, is_tight=found == most)
@@ -241,6 +244,9 @@ class AlignPromises:
             return ""
         if seen.updated == found or self._knows_no_others():
             return ""  # there are no others to keep back
+        if workload is not None and workload.template != pod.template:
+            self._left.add((member, name))  # it is kept back itself, by a member that was asked for another template
+            return ""
         most = self._partition.loosest
         known = seen.updated - len(self._left)
         self._count(PARTITION, is_tight=known == most)
