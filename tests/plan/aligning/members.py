@@ -21,12 +21,14 @@ class DeploymentMember:
 
     is_partitioned = False
     is_ordered = False
+    has_sets = True
 
     def __init__(self, name: str, replicas: int, template: str) -> None:
         self.name = name
         first = Spec(1, template, replicas, 1)
         self.asked = self.stored = self.observed = first
         self.sets = {template: replicas}
+        self._scaled_to = replicas
         self.pods: list[Pod] = [(template, True)] * replicas
         self.under_way: list[Report] = []
         self.report = self.status() if replicas else NOTHING
@@ -44,8 +46,13 @@ class DeploymentMember:
     def observe(self) -> None:
         """One look of the cluster's own controller."""
         self.observed = spec = self.stored
+        total, own = sum(self.sets.values()), self.sets.get(spec.template, 0)
+        if spec.replicas != self._scaled_to:
+            self._scaled_to = spec.replicas
+            if sum(count > 0 for count in self.sets.values()) > 1 and own < spec.replicas:
+                self._scale_all(spec.replicas + spec.surge - total)
+                return
         self.sets.setdefault(spec.template, 0)
-        total, own = sum(self.sets.values()), self.sets[spec.template]
         if sum(count > 0 for count in self.sets.values()) <= 1 and own and own != spec.replicas:
             self.sets[spec.template] = spec.replicas
             return
@@ -56,6 +63,12 @@ class DeploymentMember:
             self.sets[spec.template] = spec.replicas
             return
         self._take_down(spec, total)
+
+    def _scale_all(self, number: int) -> None:
+        """Every ReplicaSet gets its part of what is added or taken away: one pod after the other, the largest first."""
+        for _ in range(abs(number)):
+            largest = max(self.sets, key=lambda name: self.sets[name])
+            self.sets[largest] += 1 if number > 0 else -1
 
     def _take_down(self, spec: Spec, total: int) -> None:
         fewest = spec.replicas - spec.unavailable
@@ -115,6 +128,7 @@ class CloneSetMember(DeploymentMember):
     """A cluster whose pods belong to one CloneSet, which replaces them one by one up to its partition."""
 
     is_partitioned = True
+    has_sets = False
 
     def observe(self) -> None:
         self.observed = spec = self.stored
@@ -153,6 +167,7 @@ class StatefulSetMember(DeploymentMember):
 
     is_partitioned = True
     is_ordered = True
+    has_sets = False
 
     def __init__(self, name: str, replicas: int, template: str) -> None:
         self._current = template

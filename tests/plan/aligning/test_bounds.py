@@ -7,7 +7,9 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
+from kedge.plan.aligning.aim import Aim
 from kedge.plan.aligning.bounds import Bounds, bounds, bounds_with
+from kedge.plan.aligning.headroom import Headroom
 from kedge.plan.aligning.ledger import UNKNOWN, Member, Report, Spec
 
 
@@ -397,3 +399,37 @@ def test_pods_that_have_the_template_keep_it_below_the_partition_of_a_kind_that_
 ) -> None:
     member = Member("a", 7, "v2", (before,), report, is_ordered=True)
     assert bounds(member, (spec,)).updated == expected
+
+
+@pytest.mark.parametrize(
+    ("report", "before", "spec", "expected"),
+    [
+        (Report(2, 5, 1, 3), Spec(2, "v2", 4, 0, 1), Spec(3, "v2", 3, 0, 1), 2),
+        (Report(2, 5, 1, 5), Spec(2, "v2", 4, 0, 1), Spec(3, "v2", 3, 0, 1), 3),
+        # It may be creating the fifth pod.
+        (Report(2, 4, 0, 3), Spec(2, "v2", 4, 0, 1), Spec(3, "v2", 3, 0, 1), 2),
+        # As many pods as there may be: it is scaled by none.
+        (Report(2, 4, 0, 3), Spec(2, "v2", 4, 0, 0), Spec(3, "v2", 3, 0, 1), 3),
+        # With as many replicas, and fewer that may be extra, none goes that is needed.
+        (Report(2, 5, 1, 3), Spec(2, "v2", 4, 0, 1), Spec(3, "v2", 4, 0, 0), 3),
+        # What reports to act on it may not have done so yet.
+        (Report(3, 5, 1, 3), Spec(2, "v2", 4, 0, 1), Spec(3, "v2", 3, 0, 1), 2),
+        # One ReplicaSet has all pods: those that do not work go first.
+        (Report(2, 4, 4, 3), Spec(2, "v2", 4, 0, 0), Spec(3, "v2", 3, 0, 0), 3),
+        # The ReplicaSet of the next template has none yet.
+        (Report(2, 4, 4, 3), Spec(2, "v1", 4, 0, 0), Spec(3, "v2", 3, 0, 0), 2),
+    ],
+)
+def test_a_deployment_that_is_scaled_down_while_it_rolls_may_take_away_pods_that_work(
+    report: Report, before: Spec, spec: Spec, expected: int
+) -> None:
+    member = Member("a", 3, "v2", (before,), report, has_sets=True)
+    assert bounds(member, (spec,)).fewest == expected
+    assert bounds(replace(member, has_sets=False), (spec,)).fewest >= expected
+
+
+def test_pods_that_a_deployment_may_take_away_to_be_scaled_down_are_not_taken_for_broken() -> None:
+    specs = Spec(2, "v2", 4, 0, 1), Spec(3, "v2", 3, 0, 1)
+    member = Member("a", 2, "v2", specs, Report(3, 5, 1, 3), has_sets=True)
+    held = bounds(member)
+    assert Headroom(Aim(3, 1, 1), member, held, held, Bounds(1, 1), is_idle=False).broken(3) == 0

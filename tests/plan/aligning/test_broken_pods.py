@@ -217,3 +217,14 @@ def test_nothing_extra_is_granted_while_the_workload_is_paused(
     other = Member("b", 2, "v2", (Spec(2, "v1", 2, 1),), Report(2, 2, 2, 2, 2, is_back=True))
     found = align(Aim(4, 0, is_partitioned=True, is_paused=is_paused), [smaller, other]).specs
     assert {name: (spec.unavailable, spec.surge) for name, spec in found.items()} == expected
+
+
+@pytest.mark.parametrize(("available", "unavailable"), [(0, 0), (1, 0), (2, 1)])
+def test_a_fix_takes_no_pod_that_works_while_others_do_not_if_it_can_be_extra(available: int, unavailable: int) -> None:
+    """The cluster holds one of each since before. Its broken pods are replaced by others that work, and then its old
+    ones would go, though those elsewhere are needed as well."""
+    specs = Spec(5, "bad", 4, 1, 1), Spec(6, "bad", 4, 1, 1)
+    fixed = Member("a", 4, "v2", specs, Report(6, 5, 2, 3), has_sets=True)
+    other = Member("b", 2, "v2", (Spec(4, "bad", 2, 0, 1),), Report(4, 2, 2, available), has_sets=True)
+    found = align(Aim(6, 1, 2), [fixed, other]).specs["a"]
+    assert (found.template, found.replicas, found.unavailable, found.surge) == ("v2", 4, unavailable, 2)

@@ -57,9 +57,16 @@ class Fleet:
         return Aim(total, case.unavailable, case.surge, self.partition, is_partitioned=case.kind.is_partitioned)
 
     def align(self) -> None:
-        is_ordered = self.case.kind.is_ordered
         seen = [
-            Member(one.name, self.wanted[one.name], self.template, one.specs, one.report, is_ordered=is_ordered)
+            Member(
+                one.name,
+                self.wanted[one.name],
+                self.template,
+                one.specs,
+                one.report,
+                is_ordered=one.is_ordered,
+                has_sets=one.has_sets,
+            )
             for one in self.members
         ]
         found = align(self.aim, seen)

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from kedge.plan.aligning.aim import Aim, AlignCode
 from kedge.plan.aligning.bounds import Bounds, bounds
-from kedge.plan.aligning.checks import Change, Exposure, change_of, is_lasting, refused
+from kedge.plan.aligning.checks import Change, Exposure, change_of, is_lasting, refused, spares_what_works
 from kedge.plan.aligning.goals import goals, is_new, is_there
 from kedge.plan.aligning.headroom import Headroom
 from kedge.plan.aligning.ledger import Member, Spec
@@ -118,12 +118,20 @@ class _Round:
         refusals = []
         for spec in (*offered.usual, *offered.gentle):
             change = self._change(member, spec)
-            refusal = refused(change) or (None if is_lasting(change) else AlignCode.broken)
+            refusal = _refusal(change)
             if refusal is None:
-                self._write(change)
+                self._write(self._sparing(change, offered.gentle))
                 return
             refusals.append(refusal)
         self._wait(member, self._said(member, offered.otherwise, refusals))
+
+    def _sparing(self, change: Change, gentle: Sequence[Spec]) -> Change:
+        """The same by surge alone, if pods that work may be needed while those of others do not."""
+        if spares_what_works(change):
+            return change
+        asked = change.spec.template, change.spec.replicas
+        others = (self._change(change.member, one) for one in gentle if (one.template, one.replicas) == asked)
+        return next((one for one in others if spares_what_works(one) and _refusal(one) is None), change)
 
     def _said(self, member: Member, otherwise: AlignCode, refusals: Sequence[AlignCode]) -> AlignCode:
         """Why the best that it could be asked for is refused, unless it is that others hold the budget."""
@@ -214,6 +222,10 @@ class _Round:
             "updated": member.updated,
             "goal": self.goals[member.name],
         }
+
+
+def _refusal(change: Change) -> AlignCode | None:
+    return refused(change) or (None if is_lasting(change) else AlignCode.broken)
 
 
 def _how_broken(member: Member) -> tuple[bool, int, int, str]:

@@ -25,6 +25,7 @@ from kedge.plan.aligning.interpreter import (
     aim_of,
     calculate_template_hash,
     goes_in_order,
+    has_sets,
     interpret_rolling_status,
     report_of,
     revised,
@@ -34,6 +35,7 @@ from kedge.plan.aligning.ledger_text import BadLedger, Ledger, read_ledger
 from kedge.plan.aligning.overriding import AnyOverridePolicy, NotOverridden, Overridden, overridden
 from kedge.plan.aligning.retaining import retained, sized, without_retaining
 from kedge.plan.aligning.scheduling import Candidate
+from kedge.plan.aligning.work_spec import was_sent
 from kedge.plan.fields import Object, group_of, patched, text, whole
 from kedge.plan.moving.wait import Wait
 from kedge.plan.selecting.candidates import without_hub_fields
@@ -137,7 +139,7 @@ def _aligned(
     aim: Aim,
     problems: Iterable[str],
 ) -> BindingPlan:
-    is_ordered = goes_in_order(seen.template or {})
+    is_ordered, is_of_sets = goes_in_order(seen.template or {}), has_sets(seen.template or {})
     ledger = _with_all_that_is_asked(seen, ledger, wanted, reports, aim.most)
     decided = retained(seen.template or {}, reports, wanted)
     known = {
@@ -156,6 +158,7 @@ def _aligned(
             reports[name],
             sources[name],
             is_ordered=is_ordered,
+            is_of_sets=is_of_sets,
             is_starting=name in seen.starting,
         )
         for name, cluster in sorted(known.items())
@@ -190,8 +193,8 @@ def _with_all_that_is_asked(
 
 
 def _manifests(work: Work | None) -> tuple[Object, ...]:
-    """What a Work asks for that is not being deleted."""
-    is_there = work is not None and work.metadata.deletion_timestamp is None
+    """What a Work asks for that is not being deleted, and was let through once."""
+    is_there = work is not None and work.metadata.deletion_timestamp is None and was_sent(work)
     return tuple(work.spec.workload.manifests[:1]) if work is not None and is_there else ()
 
 
@@ -205,6 +208,7 @@ def _member(
     sources: _Sources,
     *,
     is_ordered: bool,
+    is_of_sets: bool,
     is_starting: bool,
 ) -> Member:
     lost = list(takewhile(lambda spec: spec.template not in sources.by_template, reversed(specs)))
@@ -220,6 +224,7 @@ def _member(
         is_suspended=cluster.is_suspended,
         is_fixed=made is not None and made.sets_strategy and bool(specs),
         is_ordered=is_ordered,
+        has_sets=is_of_sets,
         is_starting=is_starting,
         superseded=len(specs) if is_over else len(lost),
     )

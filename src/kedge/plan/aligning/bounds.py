@@ -4,6 +4,9 @@ Two rules of every member's controller are all this relies on: by a spec it take
 `replicas - unavailable`, and creates pods only up to `replicas + surge`, and at most `replicas - partition` of the
 template. What it has done already, and a report proves, needs no budget any more.
 
+A Deployment that is scaled down while it rolls takes pods away from all its ReplicaSets in proportion to their sizes,
+whether or not others work.
+
 A kind that goes by the order of its pods keeps less: it takes the next one away whether or not others are available,
 unless it waits for one of its own template; and when it is scaled down, the last ones go, also if others are broken.
 """
@@ -96,6 +99,11 @@ def fewest_in_effect(member: Member, also: Iterable[Spec] = ()) -> int:
     return min((_bounds(member, spec, specs).fewest for spec in specs), default=0)
 
 
+def steady_by(member: Member, spec: Spec) -> int:
+    """How few pods may be available by a spec alone, if every pod there is works."""
+    return _bounds(member, spec, (spec,)).steady
+
+
 def steady_now(member: Member) -> int:
     """How many pods may work by now: all that there are, but for those that were replaced and do not work.
 
@@ -130,7 +138,8 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
     taken = max(0, min(spec.unavailable, to_move))
     # Of what follows, each alone is sure: it takes away no more than the spec allows; nothing of its own template, but
     # to scale down.
-    fewest = max(min(report.available, spec.replicas - taken), max(report.available - leaving, proven) - removed)
+    kept = min(report.available, spec.replicas - taken, report.available - scaled_away(member, spec, specs))
+    fewest = max(kept, max(report.available - leaving, proven) - removed)
     going = taken if leaving else 0
     steady = min(report.pods, spec.replicas - going)
     if member.is_ordered:
@@ -149,6 +158,21 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
         updated=max(member.updated, _new(member, spec, specs)) if may_be_wanted else member.updated,
         unproven=spent if may_be_wanted else 0,
     )
+
+
+def scaled_away(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
+    """How many pods a Deployment that rolls may take away to be scaled down, whether or not others work: of those that
+    it has, or may be creating by what it was asked for before. If it has more than what it reports about allows, it may
+    be doing so now."""
+    report, before = member.report, [one for one in specs if one.seq < spec.seq]
+    is_single = member.reported_template == spec.template and report.updated == report.pods
+    if not member.has_sets or (is_single and all(one.template == spec.template for one in before)):
+        return 0  # of one ReplicaSet those go first that do not work
+    reported = [one for one in specs if one.seq == report.seq]
+    underway = max((report.pods - one.replicas - one.surge for one in reported), default=0)
+    larger = [one.replicas + one.surge for one in before if one.replicas > spec.replicas]
+    asked = max(report.pods, *larger) - spec.replicas - spec.surge if larger else 0
+    return max(0, underway, asked)
 
 
 def _kept(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:

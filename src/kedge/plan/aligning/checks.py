@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.plan.aligning.aim import Aim, AlignCode
-from kedge.plan.aligning.bounds import Bounds, bounds_with, fewest_in_effect, steady_now
+from kedge.plan.aligning.bounds import Bounds, bounds_with, fewest_in_effect, steady_by, steady_now
 from kedge.plan.aligning.goals import is_empty, is_new
 from kedge.plan.aligning.ledger import Member, Spec
 
@@ -76,6 +76,13 @@ def is_lasting(change: Change) -> bool:
     if change.others + proven >= fewest:  # else there are too few in any case, and the fix is to go on
         now = max(now, proven)
     return change.others + change.held.steady >= min(fewest, change.others + now)
+
+
+def spares_what_works(change: Change) -> bool:
+    """Whether the spec alone leaves enough pods, if all of the cluster's work by then and those of others still do not:
+    what it was asked for before may allow more, and is over then."""
+    working = min(change.member.report.pods, change.spec.replicas)
+    return change.others + steady_by(change.member, change.spec) >= min(change.aim.fewest, change.others + working)
 
 
 def _is_within(change: Change) -> bool:

@@ -15,6 +15,7 @@ from kedge.plan.aligning.interpreter import (
     UnifiedRollingStatus,
     aim_of,
     calculate_template_hash,
+    has_sets,
     interpret_rolling_status,
     report_of,
     revised,
@@ -232,6 +233,7 @@ def member_of(cluster: DispatchedCluster, top: int) -> Member:
         specs,
         cluster.report,
         cluster.is_ready,
+        has_sets=has_sets(cluster.manifest),
         superseded=int(cluster.is_doubtful),
     )
 

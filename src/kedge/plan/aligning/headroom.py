@@ -13,7 +13,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from kedge.plan.aligning.aim import Aim
-from kedge.plan.aligning.bounds import Bounds, fewest_in_effect
+from kedge.plan.aligning.bounds import Bounds, fewest_in_effect, scaled_away
 from kedge.plan.aligning.ledger import Member
 
 
@@ -46,8 +46,10 @@ class Headroom(Struct, frozen=True):
     def broken(self, replicas: int) -> int:
         """How many of its pods do not work, and not because they are replaced or on their way out: to take those away
         costs nothing."""
-        fewest = fewest_in_effect(self.member) if self.member.lingering else self.held.fewest
-        return max(0, replicas - self.held.unavailable - fewest)
+        member, last = self.member, self.member.last
+        fewest = fewest_in_effect(member) if member.lingering else self.held.fewest
+        going = scaled_away(member, last, member.in_effect) if last is not None else 0
+        return max(0, replicas - self.held.unavailable - fewest - going)
 
     def free_unavailable(self, replicas: int) -> int:
         """How many pods more the cluster may take away; those that do not work anyway cost nothing."""

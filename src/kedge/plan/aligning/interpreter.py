@@ -143,6 +143,11 @@ def goes_in_order(template: Object) -> bool:
     return (group_of(template), text(template, "kind")) == ("apps", "StatefulSet")
 
 
+def has_sets(template: Object) -> bool:
+    """Whether its pods belong to one ReplicaSet for each pod template."""
+    return (group_of(template), text(template, "kind")) == ("apps", "Deployment")
+
+
 def revised(manifest: Object, spec: Spec, notes: Object | None = None, *, is_paused: bool = False) -> Object:
     """A manifest with the numbers of a spec, perhaps paused, and perhaps with annotations."""
     handler = _handler(manifest)

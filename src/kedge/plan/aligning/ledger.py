@@ -82,6 +82,8 @@ class Member(Struct, frozen=True, dict=True):
     """Whether somebody else decides on its strategy: it is charged for what it may do, and never changed."""
     is_ordered: bool = False
     """Whether its pods have an order, by which they are replaced and taken away, as those of a StatefulSet."""
+    has_sets: bool = False
+    """Whether its pods belong to one ReplicaSet for each template, as those of a Deployment."""
     is_starting: bool = False
     """Whether its number of pods changed a moment ago: those that do not work may only be starting."""
     superseded: int = 0

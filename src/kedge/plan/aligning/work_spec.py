@@ -1,4 +1,8 @@
-"""Work spec: what a Work says beside its manifest: whether it is held back, stays, and takes over what is there."""
+"""Work spec: what a Work says beside its manifest: whether it is held back, stays, and takes over what is there.
+
+A Work is created suspended, and let through in the version that came of it: a request that arrives when the cluster is
+no longer asked for anything must not have it run pods.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +33,11 @@ def shown_spec(work: Work) -> dict[str, Any]:
         "suspendDispatching": work.spec.suspend_dispatching or None,
         "preserveResourcesOnDeletion": work.spec.preserve_resources_on_deletion or None,
     }
+
+
+def was_sent(work: Work) -> bool:
+    """Whether a Work was ever let through to its cluster: it is created suspended."""
+    return work.metadata.generation != 1 or not work.spec.suspend_dispatching
 
 
 def is_suspended(binding: BindingSpec, cluster: str) -> bool:
