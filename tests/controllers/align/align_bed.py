@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
 from typing import Any
@@ -29,6 +29,7 @@ from kedge.kube.client import Client
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
+from kedge.kube.transport import Transport
 from kedge.roles import add_karmada_hub, add_karmada_member
 from support.stage import LoopClock
 from support.waiting import until_so
@@ -97,12 +98,14 @@ _KINDS: dict[tuple[str, str], Any] = {
 
 
 @asynccontextmanager
-async def align_bed(*names: str) -> AsyncIterator[AlignBed]:
+async def align_bed(*names: str, way: Callable[[Transport], Transport] | None = None) -> AsyncIterator[AlignBed]:
+    """`way`: what comes between the controllers of the hub and its server."""
     clock = LoopClock()
     async with AsyncExitStack() as stack:
         hub = await _server(stack, "hub", clock, HUB_DEFINITIONS, nodes=0)
         managers = [await stack.enter_async_context(Manager(component="kedge-align", clock=clock, rng=Random(1)))]
-        connected = await managers[0].connect("hub", hub.transport(), limiter=Limiter(rate=0))
+        transport: Transport = hub.transport()
+        connected = await managers[0].connect("hub", way(transport) if way else transport, limiter=Limiter(rate=0))
         add_karmada_hub(managers[0], connected)
         user = _client(hub)
         members, agents = {}, {}

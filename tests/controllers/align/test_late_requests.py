@@ -9,9 +9,18 @@ from typing import Any
 
 import pytest
 
-from controllers.align.align_bed import HUB_DEFINITIONS, MEMBER_DEFINITIONS, SHOP, _client, _server
+from controllers.align.align_bed import (
+    HUB_DEFINITIONS,
+    MEMBER_DEFINITIONS,
+    SHOP,
+    AlignBed,
+    _client,
+    _server,
+    align_bed,
+)
 from kedge.api.apps import Deployment
 from kedge.api.core import Namespace
+from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.keys import SEQUENCE
 from kedge.api.karmada.works import Work
 from kedge.controllers.align.execution import Execution
@@ -21,6 +30,7 @@ from kedge.kube.patches import MergePatch
 from kedge.kube.transport import ConnectionFailed, Request, Response, Transport
 from support.stage import LoopClock
 from support.virtual import run
+from support.waiting import until_so
 
 WORKS = "karmada-es-a"
 
@@ -41,6 +51,10 @@ class LosingTransport:
             self.lost = request
             raise ConnectionFailed("no answer in time", sent=True)
         return await self._inner.send(request, timeout=timeout)
+
+    async def deliver(self) -> Response:
+        assert self.lost is not None
+        return await self._inner.send(self.lost, timeout=10)
 
 
 def manifest(number: int) -> dict[str, Any]:
@@ -93,10 +107,43 @@ def test_a_request_that_is_late_does_not_undo_what_came_after_it(lost: int) -> N
             await user.patch(Work, "demo", MergePatch({"spec": {"workload": {"manifests": [manifest(3)]}}}), WORKS)
             await until(3)
             assert losing.lost is not None
-            late = await member.transport().send(losing.lost, timeout=10)
+            late = await losing.deliver()
             assert late.status == 409
             await until(3)
             agent.stop()
             await running
 
     run(body())
+
+
+def test_a_work_that_arrives_when_its_cluster_has_left_runs_nothing() -> None:
+    """Its creation got no answer, was done once more, and comes after all, when nobody asks for pods there."""
+    ways: list[LosingTransport] = []
+
+    def losing(inner: Transport) -> Transport:
+        ways.append(LosingTransport(inner))
+        ways[0].lose_number = "1"
+        return ways[0]
+
+    async def body() -> None:
+        async with align_bed("a", "b", way=losing) as bed:
+            await bed.deploy(Deployment, {"a": 2})
+            await bed.until_images(*["app:1"] * 2)
+            moved = {"spec": {"clusters": [{"name": "b", "replicas": 2}]}}
+            await bed.hub.patch(ResourceBinding, "demo-deployment", MergePatch(moved), SHOP)
+            await until_so(lambda: _has_left(bed, "a"))
+            assert ways[0].lost is not None
+            late = await ways[0].deliver()
+            assert late.status == 201
+            for _ in range(600):
+                assert not (await bed.members["a"].list(Deployment, SHOP)).items
+                await asyncio.sleep(0.1)
+            assert await _has_left(bed, "a")
+            assert await bed.images() == ["app:1"] * 2
+
+    run(body())
+
+
+async def _has_left(bed: AlignBed, name: str) -> bool:
+    works = (await bed.hub.list(Work, f"karmada-es-{name}")).items
+    return not works and not (await bed.members[name].list(Deployment, SHOP)).items

@@ -233,7 +233,14 @@ class Bindings:
         }
         spec = work_spec(binding.spec, cluster, manifest)
         if there is None:
-            await self._client.create(Work, self._new_work(binding, cluster, notes, spec), manager=MANAGER)
+            held_back = {**spec, "suspendDispatching": True}
+            created = await self._client.create(
+                Work, self._new_work(binding, cluster, notes, held_back), manager=MANAGER
+            )
+            if not spec["suspendDispatching"]:
+                await self._client.amend(
+                    Work, created.metadata, {"spec": {"suspendDispatching": None}}, manager=MANAGER
+                )
             return
         before = {name: there.metadata.annotations.get(name) for name in notes}
         change: dict[str, Any] = {"metadata": {"annotations": difference(before, notes)}}
