@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from kedge.api.apiextensions import CustomResourceDefinition
-from kedge.api.apps import Deployment, StatefulSet
+from kedge.api.apps import Deployment, ReplicaSet, StatefulSet
 from kedge.api.core import Namespace
 from kedge.api.crd import crd
 from kedge.api.karmada.bindings import ResourceBinding
@@ -23,6 +23,7 @@ from kedge.api.karmada.overrides import OverridePolicy
 from kedge.api.kruise import KRUISE_KINDS, CloneSet
 from kedge.api.pods import Pod
 from kedge.embedded.workloads.clonesets import CloneSets
+from kedge.embedded.workloads.deployment_revisions import DESIRED
 from kedge.embedded.workloads.deployments import Deployments
 from kedge.embedded.workloads.everything import Parts, Workloads
 from kedge.embedded.workloads.kubelet import Kubelet
@@ -356,6 +357,8 @@ class AlignFleet:
         sentence = "every pod runs the last release"
         if self.kind == "StatefulSet" and not await self._gets_there(sentence, image):
             await self._look_after(sentence, image)
+        if self.kind == "Deployment" and not await self._gets_there(sentence, image):
+            await self._correct_sizes()
         await self.until(sentence, lambda: self.all_run(image))
 
     async def _gets_there(self, sentence: str, image: str) -> bool:
@@ -376,6 +379,19 @@ class AlignFleet:
             self.simulation.counts["help", "one more pod may be unavailable", self.kind] += 1
             await self._edit({"updateStrategy": {"rollingUpdate": {"maxUnavailable": number}}})
         await self._edit({"updateStrategy": {"rollingUpdate": {"maxUnavailable": None}}})
+
+    async def _correct_sizes(self) -> None:
+        """What the pages tell people to do about a Deployment that rolls no more since it was scaled while it rolled, a
+        bug of Kubernetes: its ReplicaSet has the size it is to have, and says that it is to have another."""
+        for name in self.names:
+            for deployment in self.objects(name, Deployment):
+                for one in self.objects(name, ReplicaSet):
+                    wanted = str(deployment.spec.replicas)
+                    is_stale = one.metadata.annotations.get(DESIRED) != wanted == str(one.spec.replicas)
+                    if one.spec.replicas and is_stale:
+                        self.simulation.counts["help", "a ReplicaSet is told its size by hand", self.kind] += 1
+                        change = MergePatch({"metadata": {"annotations": {DESIRED: wanted}}})
+                        await self.clients[name].patch(ReplicaSet, one.metadata.name, change, NAMESPACE)
 
     def _broken(self, image: str) -> list[tuple[str, Pod]]:
         """The pods of an older release that do not work, and whose they are."""
