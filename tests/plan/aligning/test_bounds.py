@@ -433,3 +433,25 @@ def test_pods_that_a_deployment_may_take_away_to_be_scaled_down_are_not_taken_fo
     member = Member("a", 2, "v2", specs, Report(3, 5, 1, 3), has_sets=True)
     held = bounds(member)
     assert Headroom(Aim(3, 1, 1), member, held, held, Bounds(1, 1), is_idle=False).broken(3) == 0
+
+
+@pytest.mark.parametrize(
+    ("report", "before", "spec", "expected"),
+    [
+        # One was replaced, and does not work; another one is extra then.
+        (Report(2, 4, 1, 3), Spec(2, "v2", 4, 1), Spec(3, "v2", 4, 0, 1), 2),
+        # It may have begun with that one, and not said so.
+        (Report(2, 4, 0, 4), Spec(2, "v2", 4, 1), Spec(3, "v2", 4, 0, 1), 2),
+        (Report(2, 4, 1, 3), Spec(2, "v2", 4, 1), Spec(3, "v2", 4, 1, 0), 1),
+        # The one that does not work is the extra one.
+        (Report(2, 5, 1, 4), Spec(2, "v2", 4, 0, 1), Spec(3, "v2", 4, 0, 1), 1),
+        (Report(2, 5, 2, 3), Spec(2, "v2", 4, 1, 1), Spec(3, "v2", 4, 1, 1), 2),
+        # Another template is proven by pods of its own.
+        (Report(2, 4, 1, 3), Spec(2, "v1", 4, 1), Spec(3, "v2", 4, 0, 1), 1),
+    ],
+)
+def test_pods_that_are_extra_come_on_top_of_those_that_took_the_place_of_others(
+    report: Report, before: Spec, spec: Spec, expected: int
+) -> None:
+    member = Member("a", 4, "v2", (before,), report, has_sets=True)
+    assert bounds(member, (spec,)).unproven == expected

@@ -148,7 +148,7 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
         steady = min(report.pods, spec.replicas) - max(going, _unproven(member, spec, specs))
     on_trial, may_be_wanted = _on_trial(member, spec), spec.template in (member.template, UNKNOWN)
     unavailable = taken if leaving else min(taken, on_trial)
-    spent = max(unavailable + surge, 0 if member.is_ordered else on_trial)
+    spent = max(unavailable + surge, 0 if member.is_ordered else on_trial, _exposed(member, spec, specs, surge))
     return Bounds(
         unavailable=unavailable,
         surge=surge,
@@ -230,6 +230,16 @@ def _on_trial(member: Member, spec: Spec) -> int:
     also if none are left to replace: else a bad release would get to whatever breaks elsewhere."""
     is_wanted = spec.template == member.template == member.reported_template
     return max(0, member.report.updated - member.report.proven) if is_wanted else 0
+
+
+def _exposed(member: Member, spec: Spec, specs: Iterable[Spec], surge: int) -> int:
+    """How many pods of a Deployment may have its template and not be proven, while some are extra: those that took the
+    place of others by what it was asked for before stay, and the extra ones come on top of them."""
+    if not member.has_sets or not surge:
+        return 0
+    before = [one.unavailable for one in specs if one.seq < spec.seq and one.template == spec.template]
+    extra = max(0, spec.replicas + surge - max(member.report.pods, spec.replicas))
+    return max(_on_trial(member, spec) + extra, surge + max(before, default=0))
 
 
 def _unproven(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
