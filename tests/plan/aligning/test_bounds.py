@@ -455,3 +455,11 @@ def test_pods_that_are_extra_come_on_top_of_those_that_took_the_place_of_others(
 ) -> None:
     member = Member("a", 4, "v2", (before,), report, has_sets=True)
     assert bounds(member, (spec,)).unproven == expected
+
+
+@pytest.mark.parametrize(("updated", "most"), [(0, 6), (1, 6), (3, 6), (4, 4)])
+def test_a_deployment_may_have_all_its_extra_pods_until_none_is_left_to_replace(updated: int, most: int) -> None:
+    """If it is paused meanwhile, its ReplicaSets get what is left of them."""
+    member = Member("a", 4, "v2", (Spec(2, "v2", 4, 1, 2),), Report(2, 4, updated, 4), has_sets=True)
+    assert bounds(member).most == most
+    assert bounds(member).surge == most - 4

@@ -228,3 +228,14 @@ def test_a_fix_takes_no_pod_that_works_while_others_do_not_if_it_can_be_extra(av
     other = Member("b", 2, "v2", (Spec(4, "bad", 2, 0, 1),), Report(4, 2, 2, available), has_sets=True)
     found = align(Aim(6, 1, 2), [fixed, other]).specs["a"]
     assert (found.template, found.replicas, found.unavailable, found.surge) == ("v2", 4, unavailable, 2)
+
+
+@pytest.mark.parametrize(("available", "template"), [(0, "v1"), (2, "v2")])
+def test_a_cluster_that_grows_while_others_do_not_work_begins_with_what_works_there(
+    available: int, template: str
+) -> None:
+    """With nothing extra, the next release would take one of its pods away as soon as the new one works."""
+    growing = Member("a", 3, "v2", (Spec(6, "v1", 2, 0, 1),), Report(6, 2, 2, 2), has_sets=True)
+    broken = Member("b", 2, "v2", (Spec(5, "bad", 2, 1),), Report(5, 2, 2, available), has_sets=True)
+    others = Member("c", 2, "v2", (Spec(4, "v2", 2, 0, 1),), Report(4, 2, 2, 2), has_sets=True)
+    assert given(Aim(7, 1), growing, broken, others)["a"][:2] == (template, 3)

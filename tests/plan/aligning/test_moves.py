@@ -38,3 +38,12 @@ def test_a_cluster_that_is_to_keep_all_its_pods_back_is_left_alone() -> None:
     held = bounds(member)
     room = Headroom(AIM, member, held, held, Bounds(1, 0), is_idle=True)
     assert next_move(room, 0, 5) == AlignCode.rolling
+
+
+@pytest.mark.parametrize("is_back", [False, True])
+def test_a_statefulset_that_went_back_replaces_no_more_than_are_let_through(*, is_back: bool) -> None:
+    """Its first pod and its last one have the template that is wanted again, and the one between has another."""
+    member = Member("a", 3, "v1", (Spec(2, "v1", 3, 1, 0, 2),), Report(2, 3, 2, 3, is_back=is_back), is_ordered=True)
+    held = bounds(member)
+    room = Headroom(Aim(3, 1, 0, 2, is_partitioned=True), member, held, held, Bounds(1, 0), is_idle=True)
+    assert next_move(room, 2, 3) == (AlignCode.kept_back if is_back else Spec(0, "v1", 3, 1, 0, 1))

@@ -26,7 +26,7 @@ from kedge.plan.aligning.checks import Change, Exposure, change_of, is_lasting, 
 from kedge.plan.aligning.goals import goals, is_new, is_there
 from kedge.plan.aligning.headroom import Headroom
 from kedge.plan.aligning.ledger import Member, Spec
-from kedge.plan.aligning.offers import offers
+from kedge.plan.aligning.offers import Offers, offers
 from kedge.plan.moving.division import divide
 from kedge.plan.moving.wait import Blocker, Wait
 
@@ -120,18 +120,22 @@ class _Round:
             change = self._change(member, spec)
             refusal = _refusal(change)
             if refusal is None:
-                self._write(self._sparing(change, offered.gentle))
+                self._write(self._sparing(change, offered))
                 return
             refusals.append(refusal)
         self._wait(member, self._said(member, offered.otherwise, refusals))
 
-    def _sparing(self, change: Change, gentle: Sequence[Spec]) -> Change:
-        """The same by surge alone, if pods that work may be needed while those of others do not."""
+    def _sparing(self, change: Change, offered: Offers) -> Change:
+        """The same by surge alone, or more pods of the template before at first, if pods that work may be needed while
+        those of others do not."""
         if spares_what_works(change):
             return change
-        asked = change.spec.template, change.spec.replicas
-        others = (self._change(change.member, one) for one in gentle if (one.template, one.replicas) == asked)
-        return next((one for one in others if spares_what_works(one) and _refusal(one) is None), change)
+        member, spec = change.member, change.spec
+        others = [one for one in offered.gentle if (one.template, one.replicas) == (spec.template, spec.replicas)]
+        if spec.replicas > member.replicas and member.report.available >= member.report.pods:
+            others += [one for one in offered.usual if one.replicas == spec.replicas]
+        changes = (self._change(member, one) for one in others)
+        return next((one for one in changes if spares_what_works(one) and _refusal(one) is None), change)
 
     def _said(self, member: Member, otherwise: AlignCode, refusals: Sequence[AlignCode]) -> AlignCode:
         """Why the best that it could be asked for is refused, unless it is that others hold the budget."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kedge.plan.aligning.ledger import UNKNOWN, Member, Report, Spec
 
@@ -100,8 +101,9 @@ def fewest_in_effect(member: Member, also: Iterable[Spec] = ()) -> int:
 
 
 def steady_by(member: Member, spec: Spec) -> int:
-    """How few pods may be available by a spec alone, if every pod there is works."""
-    return _bounds(member, spec, (spec,)).steady
+    """How few pods may be available by a spec alone, if it has all its pods, and every one of them works."""
+    report = replace(member.report, pods=max(member.report.pods, spec.replicas))
+    return _bounds(replace(member, report=report), spec, (spec,)).steady
 
 
 def steady_now(member: Member) -> int:
@@ -131,7 +133,9 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
     report, is_same = member.report, member.reported_template == spec.template
     proven = _kept(member, spec, specs) if is_same else 0
     leaving, removed = _leaving(member, spec, specs), max(0, report.pods - spec.replicas)
-    surge = spec.surge if leaving and _grows(member, spec, specs) else min(spec.surge, leaving)
+    # Paused while it rolls, a Deployment has as many pods as it may, however few it is yet to replace.
+    is_whole = bool(leaving) and (member.has_sets or _grows(member, spec, specs))
+    surge = spec.surge if is_whole else min(spec.surge, leaving)
     to_move = spec.moved - proven
     if is_same and spec.partition:  # if others are kept back, those of its own that are too many may go
         to_move = max(to_move, report.updated - spec.moved)

@@ -81,8 +81,8 @@ def is_lasting(change: Change) -> bool:
 def spares_what_works(change: Change) -> bool:
     """Whether the spec alone leaves enough pods, if all of the cluster's work by then and those of others still do not:
     what it was asked for before may allow more, and is over then."""
-    working = min(change.member.report.pods, change.spec.replicas)
-    return change.others + steady_by(change.member, change.spec) >= min(change.aim.fewest, change.others + working)
+    enough = min(change.aim.fewest, change.others + change.spec.replicas)
+    return change.others + steady_by(change.member, change.spec) >= enough
 
 
 def _is_within(change: Change) -> bool:

@@ -58,7 +58,9 @@ def _settled(headroom: Headroom, goal: int, replicas: int) -> Spec | AlignCode:
     aim, member, kept, last = headroom.aim, headroom.member, headroom.kept, headroom.member.last
     assert last is not None
     has_others = member.report.pods > member.updated
-    if not aim.is_partitioned or last.moved >= goal or not has_others:
+    # Of a kind that goes by the order of its pods, some of those may be kept back: the last ones say nothing of others.
+    is_mixed = member.is_ordered and member.report.is_back
+    if not aim.is_partitioned or last.moved >= goal or not has_others or is_mixed:
         return AlignCode.kept_back
     at_once = (1, 0) if aim.unavailable else (0, 1)
     return Spec(0, member.template, replicas, *(kept if any(kept) else at_once), replicas - goal)
