@@ -6,6 +6,7 @@ from kedge.api.karmada.works import Work
 from kedge.kube.store import Change
 from kedge.plan.aligning.binding import report_in
 from kedge.plan.aligning.interpreter import sequence_of
+from kedge.plan.aligning.work_spec import was_sent
 
 
 class Writes:
@@ -23,7 +24,9 @@ class Writes:
         if work is None:
             return
         where, generation = work.metadata.namespace or "", work.metadata.generation
-        written = generation - self._generations.get(where, 0)
+        if not was_sent(work):
+            return  # it is only being created: its cluster gets nothing yet
+        written = generation - self._generations.get(where, generation - 1)
         self._generations[where] = generation
         self.total += written
         pending = self._pending.get(where, 0) + written

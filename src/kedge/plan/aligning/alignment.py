@@ -131,7 +131,8 @@ class _Round:
         if spares_what_works(change):
             return change
         member, spec = change.member, change.spec
-        others = [one for one in offered.gentle if (one.template, one.replicas) == (spec.template, spec.replicas)]
+        asked = spec.template, spec.replicas
+        others = [one for one in offered.gentle if (one.template, one.replicas) == asked and not one.unavailable]
         if spec.replicas > member.replicas and member.report.available >= member.report.pods:
             others += [one for one in offered.usual if one.replicas == spec.replicas]
         changes = (self._change(member, one) for one in others)

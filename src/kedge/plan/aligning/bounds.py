@@ -166,17 +166,16 @@ def _bounds(member: Member, spec: Spec, specs: Iterable[Spec]) -> Bounds:
 
 def scaled_away(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
     """How many pods a Deployment that rolls may take away to be scaled down, whether or not others work: of those that
-    it has, or may be creating by what it was asked for before. If it has more than what it reports about allows, it may
-    be doing so now."""
+    it has, or may be creating by what it was asked for before. What it says to act on it may still be doing."""
     report, before = member.report, [one for one in specs if one.seq < spec.seq]
     is_single = member.reported_template == spec.template and report.updated == report.pods
     if not member.has_sets or (is_single and all(one.template == spec.template for one in before)):
         return 0  # of one ReplicaSet those go first that do not work
-    reported = [one for one in specs if one.seq == report.seq]
-    underway = max((report.pods - one.replicas - one.surge for one in reported), default=0)
+    if spec.seq == report.seq:
+        before = [one for one in member.specs if one.seq < spec.seq]
     larger = [one.replicas + one.surge for one in before if one.replicas > spec.replicas]
-    asked = max(report.pods, *larger) - spec.replicas - spec.surge if larger else 0
-    return max(0, underway, asked)
+    there = report.pods if spec.seq == report.seq else max(report.pods, *larger, 0)
+    return max(0, there - spec.replicas - spec.surge) if larger else 0
 
 
 def _kept(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:

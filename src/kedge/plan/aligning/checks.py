@@ -113,9 +113,11 @@ def _is_steady(change: Change) -> bool:
 
 
 def _is_told_again(member: Member, spec: Spec) -> bool:
-    """Whether a spec is what the cluster has, but for its number."""
+    """Whether a spec is what the cluster has, but for its number, and ends what was granted since and never written."""
     last = member.last_written
-    return last is not None and last in member.in_effect and replace(spec, seq=last.seq) == last
+    if last is None or not member.superseded or last not in member.in_effect:
+        return False
+    return replace(spec, seq=last.seq) == last
 
 
 def _takes_no_others(change: Change) -> bool:
