@@ -137,7 +137,7 @@ async def test_files_that_come_late_are_waited_for(files: Files, caplog: pytest.
 
 
 async def test_an_expired_certificate_does_not_take_the_place_of_another(files: Files) -> None:
-    expired = made(expiration=timedelta(seconds=-1))
+    expired = certificates.made(at=SystemClock().now() - timedelta(days=2), expiration=timedelta(days=1))
     await asyncio.to_thread(files.write, expired)
     await files.watched.look()
     assert len(files.shown) == 1  # better than none
