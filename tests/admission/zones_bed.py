@@ -214,6 +214,11 @@ class Bed:
         found = await self.client.get(StatefulSet, name, NS)
         return found.metadata.annotations.get(LAST_DOWNSCALE)
 
+    async def replicas(self, name: str) -> int:
+        """How many replicas the zone is to have."""
+        found: int = (await self.client.get(SETS, name, NS))["spec"]["replicas"]
+        return found
+
     async def tracked(self) -> dict[str, str]:
         """What the zone tracker says, by zone."""
         data: dict[str, str] = (await self.client.get(MAPS, TRACKER, NS))["data"]
