@@ -11,6 +11,7 @@ certificate: those controllers are in `serving`, and run without a lease.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -45,14 +46,17 @@ from kedge.controllers.zone.pod_calls import PodCalls
 from kedge.controllers.zone.ready_times import ReadyTimes
 from kedge.controllers.zone.recent_evictions import RecentEvictions
 from kedge.controllers.zone.scaling import GroupScaling
+from kedge.controllers.zone.selected_zones import BudgetTurns, SelectedZones
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.cluster_validation import ClusterValidation
 from kedge.kube.connect.outbound import Outbound
 from kedge.kube.controller import Controller
 from kedge.kube.health import Address
+from kedge.plan.text import listed
 from kedge.plan.zoning.pod_hosts import CALL_TIMEOUT, CLUSTER_DOMAIN
 
+log = logging.getLogger(__name__)
 SERVICE = "rollout-operator"
 """The Service that leads to the webhooks, unless other names are given."""
 
@@ -134,6 +138,7 @@ class Operator:
         self._outbound = outbound
         self._budget_metrics = BudgetMetrics(registry)
         self._recent = RecentEvictions(asyncio.get_running_loop().time)
+        self._turns = BudgetTurns()
         self._budgets = DisruptionBudgets(self._serving, options.namespaces, metrics=self._budget_metrics)
         self.acting = self._acting_controllers(cluster)
         self.rules = self._all_rules()
@@ -164,7 +169,7 @@ class Operator:
             clock=clock,
             metrics=GroupMetrics(self._registry),
             scaling=GroupScaling(cluster.client, calls, cluster.events, clock=clock, rng=_branch(self._rng)),
-            guard=BudgetGuard(self._budgets, self._recent, clock, metrics=self._budget_metrics),
+            guard=self._guard(cluster),
             budgets=self._budgets,
             interval=options.reconcile_interval,
         )
@@ -179,6 +184,12 @@ class Operator:
             )
         return groups.controller, ready_times.controller, *batches
 
+    def _guard(self, cluster: Cluster) -> BudgetGuard:
+        # A read that fails is not repeated: the group that was read before it would be old by then.
+        selected = SelectedZones(cluster.client.without_retry())
+        recent, metrics = self._recent, self._budget_metrics
+        return BudgetGuard(self._budgets, selected, recent, self._clock, turns=self._turns, metrics=metrics)
+
     def _all_rules(self) -> Mapping[str, Rule]:
         """The rules of all webhooks, by path."""
         options, client = self._options, self._serving.client
@@ -192,7 +203,15 @@ class Operator:
             pod_timeout=options.pods_timeout,
             request_timeout=timeout,
         )
-        evicting = eviction_rules(client, self._budgets, self._recent, self._clock, metrics=self._budget_metrics)
+        evicting = eviction_rules(
+            client,
+            self._budgets,
+            SelectedZones(client),
+            self._recent,
+            self._clock,
+            turns=self._turns,
+            metrics=self._budget_metrics,
+        )
         return {**downscaling, **evicting, **_OAM_RULES}
 
 
@@ -215,6 +234,7 @@ class Webhooks:
         self._files: CertificateFiles | None = None
         self.controllers: Sequence[Controller] = ()
         if self._told.self_signed:
+            _warn_of_unused_files(self._told)
             self.controllers = self._self_signed(cluster, options, clock, rng, registry)
         elif self._told.cert_file is not None and self._told.key_file is not None:
             files = (self._told.cert_file, self._told.key_file)
@@ -259,6 +279,15 @@ class Webhooks:
             if listening is not None:
                 listening(url)
             await asyncio.Event().wait()
+
+
+def _warn_of_unused_files(told: WebhookOptions) -> None:
+    given = [str(path) for path in (told.cert_file, told.key_file) if path is not None]
+    if given:
+        text = (
+            "the certificate is self-signed, so %s will not be read: switch the self-signed certificate off to use %s"
+        )
+        log.warning(text, listed(given), "it" if len(given) == 1 else "them")
 
 
 async def _generated(told: WebhookOptions, names: tuple[str, ...], now: datetime) -> MadeCertificate:

@@ -13,7 +13,7 @@ from kedge.api.admission import AdmissionRequest, AdmissionResponse, AdmissionSt
 KIND = "ZoneAwarePodDisruptionBudget"
 
 
-def answer(found: dict[str, Any] | None, operation: str = "CREATE") -> AdmissionResponse:
+def answer(found: Any, operation: str = "CREATE") -> AdmissionResponse:
     request = AdmissionRequest(uid="u-1", operation=operation, object=found)
     return asyncio.run(_answer(request))
 
@@ -44,6 +44,11 @@ def test_a_valid_budget_is_allowed(operation: str) -> None:
 def test_an_invalid_one_is_denied_with_400(found: dict[str, Any] | None, message: str) -> None:
     status = AdmissionStatus(message=message, code=400)
     assert answer(found) == AdmissionResponse(uid="u-1", allowed=False, status=status)
+
+
+def test_something_else_than_an_object_is_denied_with_400() -> None:
+    status = AdmissionStatus(message="object is not a JSON object", code=400)
+    assert answer("x") == AdmissionResponse(uid="u-1", allowed=False, status=status)
 
 
 def test_further_problems_are_warnings() -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from admission.zones_bed import NS, A, Bed, denied, play, said
 from kedge.admission.no_downscale import PATH
-from kedge.api.admission import ResourceName
+from kedge.api.admission import AdmissionRequest, ResourceName
 from kedge.kube.transport import ConnectionFailed, Request, Response
 from support.scripted import refused
 
@@ -55,6 +55,43 @@ def test_the_label_cannot_be_removed_in_the_same_write() -> None:
         assert request.object is not None
         new = {**request.object, "metadata": {**request.object["metadata"], "labels": {}}}
         assert denied(await bed.ask(PATH, replace(request, object=new))).endswith(WHY)
+
+    play(scene)
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("names", [{"name": ""}, {"namespace": ""}, {"name": "", "namespace": ""}])
+def test_the_label_counts_also_if_the_request_names_no_object(names: dict[str, str], scale: bool) -> None:
+    async def scene(bed: Bed) -> None:
+        await bed.zone(A, labels=LOCKED)
+        request = replace(await bed.request(A, 2, scale=scale), **names)
+        assert denied(await bed.ask(PATH, request)) == said(A, 3, 2) + WHY
+
+    play(scene)
+
+
+async def nameless(bed: Bed, *, scale: bool) -> AdmissionRequest:
+    """A downscale of something that neither the request nor its objects name."""
+    request = await bed.request(A, 2, scale=scale)
+    old, new = ({**one, "metadata": {"labels": LOCKED}} for one in (request.old_object, request.object))
+    return replace(request, name="", namespace="", object=new, old_object=old)
+
+
+def test_an_object_that_nobody_names_is_decided_on_by_its_label() -> None:
+    async def scene(bed: Bed) -> None:
+        await bed.zone(A)
+        assert denied(await bed.ask(PATH, await nameless(bed, scale=False))).endswith(WHY)
+
+    play(scene)
+
+
+def test_the_scale_of_what_nobody_names_is_allowed_with_a_warning() -> None:
+    async def scene(bed: Bed) -> None:
+        await bed.zone(A)
+        answer = await bed.ask(PATH, await nameless(bed, scale=True))
+        why = "the request did not include both a namespace and a name"
+        assert answer.allowed
+        assert answer.warnings == (f"can't get statefulsets/ in namespace , allowing the change: {why}",)
 
     play(scene)
 

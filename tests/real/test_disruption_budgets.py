@@ -27,6 +27,7 @@ from kedge.controllers.zone.budget_metrics import BudgetMetrics
 from kedge.controllers.zone.disruption_budgets import BUDGETS, DisruptionBudgets
 from kedge.controllers.zone.ready_times import ReadyTimes
 from kedge.controllers.zone.recent_evictions import RecentEvictions
+from kedge.controllers.zone.selected_zones import BudgetTurns, SelectedZones
 from kedge.embedded.certificates import ServingCertificate
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
@@ -130,7 +131,8 @@ async def zones_on(cluster: Cluster) -> AsyncIterator[Zones]:
         recent = RecentEvictions(asyncio.get_running_loop().time)
         recent.follow(pods)
         manager.add_controller(ReadyTimes(here, [pods], budgets, clock=clock).controller)
-        rules = eviction_rules(here.client, budgets, recent, clock, metrics=metrics)
+        selected, turns = SelectedZones(here.client), BudgetTurns()
+        rules = eviction_rules(here.client, budgets, selected, recent, clock, turns=turns, metrics=metrics)
         running = asyncio.create_task(manager.run(signals=False))
         try:
             zones = Zones(client, namespace, rules, budgets)

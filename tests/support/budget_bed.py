@@ -27,6 +27,7 @@ from kedge.controllers.zone.budget_metrics import BudgetMetrics
 from kedge.controllers.zone.disruption_budgets import BUDGETS, DisruptionBudgets
 from kedge.controllers.zone.ready_times import ReadyTimes
 from kedge.controllers.zone.recent_evictions import RecentEvictions
+from kedge.controllers.zone.selected_zones import BudgetTurns, SelectedZones
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.embedded.inprocess import InProcessTransport
 from kedge.kube.client import Client
@@ -115,6 +116,8 @@ class BudgetBed:
         self.registry = CollectorRegistry()
         self.budgets: DisruptionBudgets
         self.recent: RecentEvictions
+        self.selected: SelectedZones
+        self.turns: BudgetTurns
         self.guard: BudgetGuard
         self._rules: Mapping[str, Rule] = {}
 
@@ -136,8 +139,10 @@ class BudgetBed:
             self.budgets = DisruptionBudgets(cluster, [NAMESPACE], metrics=metrics)
             self.recent = RecentEvictions(asyncio.get_running_loop().time)
             self.recent.follow(pods)
-            self.guard = BudgetGuard(self.budgets, self.recent, clock, metrics=metrics)
-            self._rules = eviction_rules(cluster.client, self.budgets, self.recent, clock, metrics=metrics)
+            self.selected, self.turns = SelectedZones(cluster.client), BudgetTurns()
+            known = (self.budgets, self.selected, self.recent, clock)
+            self.guard = BudgetGuard(*known, turns=self.turns, metrics=metrics)
+            self._rules = eviction_rules(cluster.client, *known, turns=self.turns, metrics=metrics)
             self._webhooks.rules = self._rules
             manager.add_controller(ReadyTimes(cluster, [pods], self.budgets, clock=clock).controller)
             running = asyncio.create_task(manager.run(signals=False))

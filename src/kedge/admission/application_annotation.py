@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kedge.admission.review import allow, deny
+from kedge.admission.review import allow, deny, deny_unreadable
 from kedge.api.admission import AdmissionRequest, AdmissionResponse
 from kedge.api.oam.keys import ROLLOUT_TEMPLATE
 
@@ -24,6 +24,8 @@ async def validate_application(request: AdmissionRequest) -> AdmissionResponse:
     """Whether the annotations of this Application are allowed. It asks nobody."""
     if request.operation == DELETE:
         return allow(request)
+    if denied := deny_unreadable(request):
+        return denied
     old = None if request.operation == CREATE else _annotation(request.old_object)
     if why := annotation_problem(_annotation(request.object), old, is_new=request.operation == CREATE):
         return deny(request, f"metadata.annotations[{ROLLOUT_TEMPLATE}]: {why}", code=UNPROCESSABLE)

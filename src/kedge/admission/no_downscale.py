@@ -18,7 +18,7 @@ from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of
 from kedge.kube.errors import ApiError, KubeError
 from kedge.plan.zoning.downscale import no_downscale
-from kedge.plan.zoning.replica_change import Downscale, Verdict, allowed_with, replica_change
+from kedge.plan.zoning.replica_change import UNNAMED, Downscale, Unnamed, Verdict, allowed_with, replica_change
 
 PATH: Final = "/admission/no-downscale"
 _PARENTS: Final = {kind.resource.plural: kind.resource for kind in (StatefulSet, Deployment, ReplicaSet)}
@@ -45,7 +45,7 @@ class NoDownscale:
             return change
         try:
             return no_downscale(await self._labels(change), change)
-        except (KubeError, TimeoutError, UnknownResource) as error:
+        except (KubeError, TimeoutError, UnknownResource, Unnamed) as error:
             where = f"{change.resource}/{change.name} in namespace {change.namespace}"
             return allowed_with(f"can't get {where}, allowing the change: {in_words(error)}")
 
@@ -55,6 +55,8 @@ class NoDownscale:
         parent = _PARENTS.get(downscale.resource)
         if parent is None:
             raise UnknownResource(f"unsupported resource {downscale.resource}")
+        if not downscale.is_named:
+            raise Unnamed(UNNAMED)
         async with asyncio.timeout(self._timeout):
             found = await self._client.get(metadata_of(parent), downscale.name, downscale.namespace)
         return found.metadata.labels

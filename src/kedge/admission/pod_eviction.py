@@ -1,20 +1,19 @@
 """Pod eviction: whether a pod may be evicted now, by the ZoneAwarePodDisruptionBudget of its zones.
 
-    rules = eviction_rules(client, budgets, recent, clock, metrics=metrics)      # by path
+    rules = eviction_rules(client, budgets, selected, recent, clock, turns=turns, metrics=metrics)      # by path
 
 The pod, its StatefulSets and their pods are read from the server each time: a cache may show a pod that has gone.
-Requests about one budget are decided one after another, and an allowed pod is remembered before the next is looked at.
+What is asked about one budget is decided one after another, for rollouts too, and an allowed pod is remembered before
+the next is looked at.
 What a dry run asks is decided in the same way, and not remembered.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Collection, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Final, Protocol
-from weakref import WeakValueDictionary
 
 from kedge.admission import budget_validation
 from kedge.admission.review import allow, deny
@@ -29,8 +28,6 @@ from kedge.kube.errors import ApiError, KubeError
 from kedge.plan.zoning.budget_spec import ZoneBudget
 from kedge.plan.zoning.disruption import (
     BAD_REQUEST,
-    TOO_FEW_ZONES,
-    UNCOUNTED,
     Allowed,
     Decision,
     Denied,
@@ -41,7 +38,6 @@ from kedge.plan.zoning.disruption import (
     no_allowance,
     owner_missing,
     owner_reference,
-    pods_of,
 )
 
 PATH: Final = "/admission/pod-eviction"
@@ -54,6 +50,18 @@ class Budgets(Protocol):
     async def known(self) -> None: ...
 
     def in_namespace(self, namespace: str) -> tuple[ZoneBudget, ...]: ...
+
+
+class Selected(Protocol):
+    """Reads the StatefulSets that a budget selects."""
+
+    async def read(self, budget: ZoneBudget) -> tuple[SelectedZone, ...] | Denied: ...
+
+
+class Turns(Protocol):
+    """Has decisions by one budget made one after another."""
+
+    def of(self, budget: ZoneBudget) -> AbstractAsyncContextManager[None]: ...
 
 
 class Recent(Protocol):
@@ -73,10 +81,17 @@ class EvictionMetrics(Protocol):
 
 
 def eviction_rules(
-    client: Client, budgets: Budgets, recent: Recent, clock: Clock, *, metrics: EvictionMetrics
+    client: Client,
+    budgets: Budgets,
+    selected: Selected,
+    recent: Recent,
+    clock: Clock,
+    *,
+    turns: Turns,
+    metrics: EvictionMetrics,
 ) -> Mapping[str, Rule]:
     """The rules about disruption budgets, by path."""
-    evictions = PodEviction(client, budgets, recent, clock, metrics=metrics)
+    evictions = PodEviction(client, budgets, selected, recent, clock, turns=turns, metrics=metrics)
     return {PATH: evictions.answer, budget_validation.PATH: budget_validation.validate_budget}
 
 
@@ -84,14 +99,23 @@ class PodEviction:
     """Decides on evictions."""
 
     def __init__(
-        self, client: Client, budgets: Budgets, recent: Recent, clock: Clock, *, metrics: EvictionMetrics
+        self,
+        client: Client,
+        budgets: Budgets,
+        selected: Selected,
+        recent: Recent,
+        clock: Clock,
+        *,
+        turns: Turns,
+        metrics: EvictionMetrics,
     ) -> None:
         self._client = client
         self._budgets = budgets
+        self._selected = selected
         self._recent = recent
         self._clock = clock
+        self._turns = turns
         self._metrics = metrics
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def answer(self, request: AdmissionRequest) -> AdmissionResponse:
         """Whether the pod of this request may be evicted."""
@@ -118,21 +142,18 @@ class PodEviction:
         owner = await self._owner(pod, request.namespace)
         if isinstance(owner, Denied):
             return owner
-        async with self._lock(budget):
+        async with self._turns.of(budget):
             return await self._decide_by(budget, pod, owner, request)
 
     async def _decide_by(self, budget: ZoneBudget, pod: Pod, owner: StatefulSet, request: AdmissionRequest) -> Decision:
         """The decision by one budget; nobody else decides by it meanwhile."""
         if denied := no_allowance(budget, owner):
             return denied
-        zones = await self._zones(budget, request.namespace)
-        if isinstance(zones, Denied):
-            return zones
         asked = Disruption(
             pod=pod,
             budgets=(budget,),
             owner=owner,
-            zones=zones,
+            zones=await self._selected.read(budget),
             recent=self._recent.uids(),
             now=self._clock.now(),
         )
@@ -151,33 +172,6 @@ class PodEviction:
             return await self._client.get(StatefulSet, reference.name, namespace)
         except KubeError as error:
             return owner_missing(reference.name, _words(error))
-
-    async def _zones(self, budget: ZoneBudget, namespace: str) -> tuple[SelectedZone, ...] | Denied:
-        try:
-            found = await self._client.list(StatefulSet, namespace, labels=budget.labels)
-        except KubeError as error:
-            log.warning("cannot list StatefulSets: %s", error)
-            return TOO_FEW_ZONES
-        if found.unreadable:  # a zone that cannot be read may be disrupted
-            return UNCOUNTED
-        try:
-            return tuple(await asyncio.gather(*(self._zone(one, namespace) for one in found.items)))
-        except KubeError as error:
-            log.warning("cannot list pods: %s", error)
-            return UNCOUNTED
-
-    async def _zone(self, stateful_set: StatefulSet, namespace: str) -> SelectedZone:
-        selector = stateful_set.spec.selector
-        labels = selector.match_labels if selector is not None else {}
-        pods = await self._client.list(Pod, namespace, labels=labels or None)
-        return SelectedZone(stateful_set, pods_of(stateful_set, pods.items))
-
-    def _lock(self, budget: ZoneBudget) -> asyncio.Lock:
-        """The lock of this budget, for as long as somebody holds it or waits for it."""
-        lock = self._locks.get(budget.key)
-        if lock is None:
-            lock = self._locks[budget.key] = asyncio.Lock()
-        return lock
 
 
 def request_problem(request: AdmissionRequest) -> str:

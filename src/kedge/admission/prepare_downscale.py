@@ -38,9 +38,11 @@ from kedge.plan.zoning.pod_hosts import CLUSTER_DOMAIN
 from kedge.plan.zoning.replica_change import (
     ALLOWED,
     STATEFUL_SET,
+    UNNAMED,
     CannotDecode,
     Downscale,
     HasNoReplicas,
+    Unnamed,
     Verdict,
     allowed_with,
     read,
@@ -109,7 +111,7 @@ class PrepareDownscale:
         try:
             async with asyncio.timeout_at(begun + _DECIDED * self._deadline):
                 zone = await self._zone(request, change)
-        except (KubeError, TimeoutError, CannotDecode, HasNoReplicas, UnknownResource) as error:
+        except (KubeError, TimeoutError, CannotDecode, HasNoReplicas, UnknownResource, Unnamed) as error:
             return allowed_with(f"{in_words(error)}, allowing the change")
         if not checks.wants_preparation(zone):
             return ALLOWED
@@ -124,6 +126,8 @@ class PrepareDownscale:
             raise HasNoReplicas(f"unsupported type {kind[0]}, Kind={kind[1]} (go type *v1.{kind[1]})")
         if downscale.resource != StatefulSet.resource.plural:
             raise UnknownResource(f"unsupported resource {downscale.resource}")
+        if not downscale.is_named:
+            raise Unnamed(UNNAMED)
         return await self._client.get(StatefulSet, downscale.name, downscale.namespace)
 
     async def _claimed(self, zone: StatefulSet, downscale: Downscale, begun: float) -> Verdict:

@@ -1,12 +1,13 @@
 """Review: an AdmissionReview from bytes, and the answer to it.
 
 Versions v1 and v1beta1 have the same fields; the answer is in the version of the question. What is no such question is
-refused with `BadReview`, whose text goes to the caller. `allow` and `deny` make answers.
+refused with `BadReview`, whose text goes to the caller. `allow` and `deny` make answers, and `deny_unreadable` one to a
+question whose objects are none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -18,6 +19,7 @@ from kedge.api.admission import ADMISSION, AdmissionRequest, AdmissionResponse, 
 JSON: Final = "application/json"
 REVIEW: Final = "AdmissionReview"
 VERSIONS: Final = (f"{ADMISSION}/v1", f"{ADMISSION}/v1beta1")
+BAD_REQUEST: Final = 400
 _NO_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -85,3 +87,11 @@ def deny(request: AdmissionRequest, message: str, *, code: int = 0, warnings: It
     """Refuse it. The user sees the message and the warnings; without a code the API server answers 400."""
     status = AdmissionStatus(message=message, code=code)
     return AdmissionResponse(uid=request.uid, allowed=False, status=status, warnings=tuple(warnings))
+
+
+def deny_unreadable(request: AdmissionRequest) -> AdmissionResponse | None:
+    """The denial of a request with something else in the place of an object; None if there is no such thing."""
+    for name, found in (("object", request.object), ("oldObject", request.old_object)):
+        if not isinstance(found, Mapping | None):
+            return deny(request, f"{name} is not a JSON object", code=BAD_REQUEST)
+    return None

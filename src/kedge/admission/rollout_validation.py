@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from kedge.admission.review import allow, deny
+from kedge.admission.review import allow, deny, deny_unreadable
 from kedge.api import wire
 from kedge.api.admission import AdmissionRequest, AdmissionResponse
 from kedge.api.oam.rollouts import ROLLOUT_KINDS, AnyRollout
@@ -27,6 +27,8 @@ _KINDS: Final[Mapping[str, type[AnyRollout]]] = {kind.resource.kind: kind for ki
 
 async def validate_rollout(request: AdmissionRequest) -> AdmissionResponse:
     """Whether the rollout of this request is valid. It asks nobody."""
+    if denied := deny_unreadable(request):
+        return denied
     found, old = request.object or {}, request.old_object
     if request.operation == DELETE or _is_going(found) or (old is not None and old.get("spec") == found.get("spec")):
         return allow(request)

@@ -42,9 +42,10 @@ class UserInfo(Value, frozen=True, gc=False):
 
 
 class AdmissionRequest(Value, frozen=True, gc=False):
-    """One write that wants to happen. Objects are kept as they came."""
+    """One write that wants to happen. Objects are kept as they came, whatever they are: a rule that cannot read one
+    may allow the write all the same."""
 
-    uid: str
+    uid: str = ""
     kind: KindName = KindName()
     resource: ResourceName = ResourceName()
     sub_resource: str = ""
@@ -52,10 +53,10 @@ class AdmissionRequest(Value, frozen=True, gc=False):
     namespace: str = ""
     operation: str = ""
     user_info: UserInfo = UserInfo()
-    object: Mapping[str, Any] | None = None
-    old_object: Mapping[str, Any] | None = None
+    object: Any = None
+    old_object: Any = None
     dry_run: bool | None = None
-    options: Mapping[str, Any] | None = None
+    options: Any = None
 
 
 class AdmissionStatus(Value, frozen=True, gc=False):

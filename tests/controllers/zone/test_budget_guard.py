@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from random import Random
 
 from prometheus_client import CollectorRegistry
@@ -12,23 +13,26 @@ from kedge.controllers.zone.budget_guard import BudgetGuard
 from kedge.controllers.zone.budget_metrics import BudgetMetrics
 from kedge.controllers.zone.disruption_budgets import DisruptionBudgets
 from kedge.kube.cluster import Cluster
+from kedge.kube.patches import MergePatch
 from kedge.plan.zoning.disruption import Allowed, Denied, SelectedZone, pods_of
-from support.budget_bed import LABELS, NAMESPACE, NUMBERED, BudgetBed, play
+from support.budget_bed import NAMESPACE, NUMBERED, BudgetBed, play
 from support.stage import LoopClock
 
+STORAGE = {"metadata": {"labels": {"tier": "storage"}}}
+OF_ANOTHER_GROUP = {"metadata": {"labels": {"rollout-group": "store-gateway", "tier": "storage"}}}
 
-async def zones(here: BudgetBed) -> dict[str, SelectedZone]:
-    """The zones as they are now, by letter."""
+
+async def zone(here: BudgetBed, letter: str) -> SelectedZone:
+    """A zone as it is now."""
     pods = (await here.client.list(Pod, NAMESPACE)).items
-    found = (await here.client.list(StatefulSet, NAMESPACE, labels=LABELS)).items
-    return {one.metadata.name[-1]: SelectedZone(one, pods_of(one, pods)) for one in found}
+    found = await here.client.get(StatefulSet, f"ingester-zone-{letter}", NAMESPACE)
+    return SelectedZone(found, pods_of(found, pods))
 
 
 async def rolls(here: BudgetBed, short: str, most: int = 2) -> str:
     """What a rollout is told of a pod."""
-    there = await zones(here)
-    pod = await here.pod(short)
-    found = here.guard.decide(pod, there[short[0]], there.values(), max_unavailable=most)
+    own, pod = await zone(here, short[0]), await here.pod(short)
+    found = (await here.guard.decide(own, [pod], max_unavailable=most))[pod.metadata.name]
     return "allowed" if isinstance(found, Allowed) else f"{found.status} {found.message}"
 
 
@@ -92,13 +96,38 @@ def test_a_pod_that_could_not_be_deleted_does_not_count_as_gone() -> None:
     play(scene)
 
 
+def test_a_zone_of_another_group_counts_if_the_budget_selects_it() -> None:
+    async def scene(here: BudgetBed) -> None:
+        await here.client.patch(StatefulSet, "ingester-zone-b", MergePatch(OF_ANOTHER_GROUP), NAMESPACE)
+        for short in ("b-0", "b-1", "b-2"):
+            await here.client.patch(Pod, f"ingester-zone-{short}", MergePatch(OF_ANOTHER_GROUP), NAMESPACE)
+            await here.say_of_pod(short, ready=False)
+        await here.set_budget(selector={"matchLabels": {"tier": "storage"}})
+        for letter in "ac":
+            await here.client.patch(StatefulSet, f"ingester-zone-{letter}", MergePatch(STORAGE), NAMESPACE)
+        await here.client.patch(Pod, "ingester-zone-a-0", MergePatch(STORAGE), NAMESPACE)
+        assert await rolls(here, "a-0") == await here.said("a-0") == "429 3 pods not ready in ingester-zone-b"
+
+    play(scene)
+
+
+def test_a_rollout_and_an_eviction_are_decided_one_after_the_other() -> None:
+    async def scene(here: BudgetBed) -> None:
+        await here.set_budget(maxUnavailable=1)
+        both = await asyncio.gather(rolls(here, "a-0"), here.said("b-0"), rolls(here, "c-0"), here.said("a-1"))
+        assert max(both) == "allowed"
+        assert both.count("allowed") == 1
+
+    play(scene)
+
+
 def test_before_budgets_are_known_nothing_is_deleted() -> None:
     async def scene(here: BudgetBed) -> None:
-        there = await zones(here)
         metrics, clock = BudgetMetrics(CollectorRegistry()), LoopClock()
         unread = DisruptionBudgets(Cluster("unread", here.client, clock=clock, rng=Random(1)), metrics=metrics)
-        guard = BudgetGuard(unread, here.recent, clock, metrics=metrics)
-        found = guard.decide(await here.pod("a-0"), there["a"], there.values(), max_unavailable=1)
+        guard = BudgetGuard(unread, here.selected, here.recent, clock, turns=here.turns, metrics=metrics)
+        asked = [await here.pod("a-0")]
+        (found,) = (await guard.decide(await zone(here, "a"), asked, max_unavailable=1)).values()
         assert isinstance(found, Denied)
         assert found.message == "it is not known yet which ZoneAwarePodDisruptionBudgets there are"
 

@@ -3,149 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from random import Random
-from typing import Any
+import logging
 
-import msgspec
 import pytest
-from prometheus_client import CollectorRegistry
 
+from controllers.zone.group_bed import SHOP, A, B, bed
 from kedge.api.apps import StatefulSet
-from kedge.api.core import Event, Namespace
 from kedge.api.pods import Pod
-from kedge.api.zones import MAX_UNAVAILABLE, PAUSED, ROLLOUT_GROUP
-from kedge.controllers.zone.group import Groups
-from kedge.controllers.zone.metrics import GroupMetrics
-from kedge.controllers.zone.observed import GroupCaches
-from kedge.embedded.cluster import EmbeddedCluster
-from kedge.embedded.inprocess import InProcessTransport
-from kedge.embedded.workloads.everything import add_workloads
-from kedge.embedded.workloads.nodes import make_nodes
-from kedge.kube.client import Client
-from kedge.kube.limits import Limiter
-from kedge.kube.manager import Manager
-from kedge.kube.patches import MergePatch
-from kedge.kube.transport import Request, Response
-from support.stage import LoopClock
+from kedge.api.zones import MAX_UNAVAILABLE, PAUSED
 from support.virtual import run
 
-A, B = "ingester-zone-a", "ingester-zone-b"
-SHOP = "shop"
-
-
-class Watched(InProcessTransport):
-    """Notes every write that goes through."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.writes: list[str] = []
-        self.preconditions: list[dict[str, str]] = []
-
-    async def send(self, request: Request, *, timeout: float) -> Response:
-        if request.method != "GET":
-            self.writes.append(f"{request.method} {request.path}")
-        if request.method == "DELETE":
-            self.preconditions.append(msgspec.json.decode(request.body)["preconditions"])
-        return await super().send(request, timeout=timeout)
-
-
-class Bed:
-    """A cluster with a rollout group, and the controller of groups."""
-
-    def __init__(self, client: Client, transport: Watched, registry: CollectorRegistry) -> None:
-        self.client = client
-        self.transport = transport
-        self.registry = registry
-
-    async def create(self, name: str, namespace: str = SHOP, group: str = "ingester", **spec: Any) -> None:
-        labels = {"app": name}
-        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": "app:1"}]}}
-        body = {
-            "replicas": 2,
-            "serviceName": name,
-            "selector": {"matchLabels": labels},
-            "updateStrategy": {"type": "OnDelete"},
-            "template": template,
-        }
-        meta = {"name": name, "namespace": namespace, "labels": {ROLLOUT_GROUP: group}}
-        await self.client.create(StatefulSet, {"metadata": meta, "spec": {**body, **spec}})
-
-    async def release(self, image: str, *names: str, namespace: str = SHOP) -> None:
-        body = {"spec": {"template": {"spec": {"containers": [{"name": "app", "image": image}]}}}}
-        for name in names:
-            await self.patch(name, body, namespace)
-
-    async def patch(self, name: str, body: dict[str, Any], namespace: str = SHOP) -> None:
-        await self.client.patch(StatefulSet, name, MergePatch(body), namespace)
-
-    async def annotate(self, name: str, key: str, value: str | None) -> None:
-        await self.patch(name, {"metadata": {"annotations": {key: value}}})
-
-    async def images(self, name: str, namespace: str = SHOP) -> list[str]:
-        """What runs and is ready."""
-        pods = (await self.client.list(Pod, namespace, labels={"app": name})).items
-        ready = [
-            pod for pod in pods if any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
-        ]
-        return sorted((pod.spec.containers or ())[0].image for pod in ready if not pod.metadata.deletion_timestamp)
-
-    async def until_runs(self, image: str, *names: str, namespace: str = SHOP) -> None:
-        async def runs() -> bool:
-            return all([await self.images(name, namespace) == [image, image] for name in names])
-
-        await self.until(runs)
-
-    async def until(self, holds: Callable[[], Awaitable[bool]]) -> None:
-        async with asyncio.timeout(300):
-            while not await holds():
-                await asyncio.sleep(0.1)
-
-    async def events(self, reason: str) -> list[str]:
-        found = (await self.client.list(Event, SHOP)).items
-        return [f"{event.involved_object.name}: {event.message}" for event in found if event.reason == reason]
-
-    async def until_said(self, reason: str, *parts: str) -> str:
-        found: list[str] = []
-
-        async def is_said() -> bool:
-            found[:] = [text for text in await self.events(reason) if all(part in text for part in parts)]
-            return bool(found)
-
-        await self.until(is_said)
-        return found[0]
-
-    def metric(self, name: str, **labels: str) -> float | None:
-        return self.registry.get_sample_value(name, labels)
-
-
-@asynccontextmanager
-async def bed(interval: float = 0.0) -> AsyncIterator[Bed]:
-    clock = LoopClock()
-    cluster = EmbeddedCluster("cluster", clock=clock, rng=Random(1))
-    cluster.start()
-    user = Client(cluster.transport(), limiter=Limiter(rate=0), rng=Random(2))
-    registry = CollectorRegistry()
-    transport = Watched(cluster.server, rng=Random(3))
-    await make_nodes(user, 2, clock)
-    for namespace in (SHOP, "other"):
-        await user.create(Namespace, {"metadata": {"name": namespace}})
-    async with (
-        Manager(component="kcm", clock=clock, rng=Random(4)) as others,
-        Manager(component="kedge-operator", clock=clock, rng=Random(5)) as manager,
-    ):
-        add_workloads(others, await others.connect("cluster", cluster.transport()))
-        connected = await manager.connect("cluster", transport, limiter=Limiter(rate=0))
-        observed = GroupCaches(connected)
-        groups = Groups(connected, observed, clock=clock, metrics=GroupMetrics(registry), interval=interval)
-        manager.add_controller(groups.controller)
-        running = [asyncio.create_task(one.run(signals=False)) for one in (others, manager)]
-        yield Bed(user, transport, registry)
-        manager.stop()
-        others.stop()
-        await asyncio.gather(*running)
-    cluster.stop()
+FAILED = "rollout_operator_group_reconciles_failed_total"
+LAST = "rollout_operator_last_successful_group_reconcile_timestamp_seconds"
 
 
 def test_a_release_is_rolled_out_said_and_named_in_the_status() -> None:
@@ -279,6 +148,51 @@ def test_groups_of_one_name_in_two_namespaces_do_not_wait_for_each_other() -> No
             await here.until_said("RolloutWaits", A)
             await here.release("app:2", A, namespace="other")
             await here.until_runs("app:2", A, namespace="other")
+
+    run(body())
+
+
+def test_a_group_with_another_update_strategy_counts_as_failed_and_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await here.create(A)
+            await here.create(B)
+            await here.until_runs("app:1", A, B)
+            await here.patch(B, {"spec": {"updateStrategy": {"type": "RollingUpdate"}}})
+            await asyncio.sleep(10)
+            failures, success = (
+                here.metric(FAILED, rollout_group="ingester"),
+                here.metric(LAST, rollout_group="ingester"),
+            )
+            await asyncio.sleep(600)
+            assert here.metric(LAST, rollout_group="ingester") == success
+            assert (here.metric(FAILED, rollout_group="ingester") or 0) >= (failures or 0) + 5, "an alert sees it"
+            await here.patch(B, {"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}})
+            await asyncio.sleep(10)
+            assert (here.metric(LAST, rollout_group="ingester") or 0) > (success or 0)
+
+    run(body())
+    errors = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert f"{A}: StatefulSet {B} has RollingUpdate update strategy while OnDelete is expected, skipping reconcile" in (
+        errors
+    )
+
+
+def test_a_group_at_rest_is_looked_at_again_so_that_no_alert_takes_it_for_stuck() -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await here.create(A)
+            await here.until_runs("app:1", A)
+            await asyncio.sleep(600)
+            before, asked = here.metric(LAST, rollout_group="ingester"), len(here.transport.writes)
+            for _ in range(10):
+                await asyncio.sleep(301)
+                now = here.metric(LAST, rollout_group="ingester")
+                assert (now or 0) > (before or 0)
+                before = now
+            assert len(here.transport.writes) == asked
 
     run(body())
 

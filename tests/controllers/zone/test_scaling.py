@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import msgspec
 import pytest
@@ -204,6 +205,24 @@ def test_a_wait_is_told_once_and_again_when_it_comes_back() -> None:
         assert (await bed.events())["b Warning LeaderMissing"] == 2
 
     play(scene())
+
+
+def test_steps_and_refusals_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene() -> None:
+        bed = Bed()
+        await bed.zone("a", 4)
+        await bed.zone("b", 2, FOLLOWS_A)
+        await bed.zone("c", 2, {zones.DOWNSCALE_LEADER: "nobody"})
+        for _ in range(3):
+            await bed.adjust()
+
+    with caplog.at_level(logging.INFO, "kedge.controllers.zone.scaling"):
+        play(scene())
+    logged = [(record.levelname, record.getMessage()) for record in caplog.records if record.name.endswith("scaling")]
+    assert len(logged) == 2, "each is logged once"
+    assert ("INFO", "ingester-zone-b: scaled up from 2 to 4 replicas to match leader ingester-zone-a") in logged
+    (warning,) = [text for level, text in logged if level == "WARNING"]
+    assert warning.startswith("ingester-zone-c: could not find leader for ingester-zone-c")
 
 
 def test_a_missing_leader_does_not_keep_a_mirror_from_being_scaled() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kedge.api import wire
 from kedge.api.apps import StatefulSet
@@ -122,6 +123,13 @@ def test_a_zone_has_to_say_how_its_pods_are_told(annotations: dict[str, str], sp
     assert denied is not None
     assert not denied.allowed
     assert denied.message == SAID + why
+
+
+@pytest.mark.parametrize(("name", "namespace"), [("", "default"), ("test", ""), ("test", "evil.example/?")])
+def test_pods_that_cannot_be_named_cannot_be_told(name: str, namespace: str) -> None:
+    denied = unprepared(zone(annotations=GOOD), replace(shrinking(), name=name, namespace=namespace))
+    assert denied is not None
+    assert denied.message.endswith("not allowed because the request did not include both a namespace and a name.")
 
 
 def test_a_zone_that_says_all_of_it_goes_on_to_the_next_check() -> None:

@@ -15,6 +15,7 @@ from kedge.api.zones import DOWNSCALE_LEADER, PAUSED
 from kedge.plan.state import State
 from kedge.plan.zoning import replicas
 from kedge.plan.zoning.budget_spec import ZoneBudget
+from kedge.plan.zoning.disruption import BudgetZones
 from kedge.plan.zoning.group import GroupPlan, plan
 from kedge.plan.zoning.group_story import (
     GroupStory,
@@ -238,22 +239,33 @@ def test_a_pod_outside_a_budget_does_not_count_for_those_inside() -> None:
 
 
 def kept_by(budget: ZoneBudget) -> Callable[[GroupPlan, tuple[Zone, ...]], GroupPlan]:
-    return partial(kept_by_budgets, (budget,), NOW)
+    def kept(found: GroupPlan, zones: tuple[Zone, ...]) -> GroupPlan:
+        return kept_by_budgets((BudgetZones(budget, zones),), NOW, found, zones)
+
+    return kept
 
 
 def test_what_a_disruption_budget_keeps_is_told() -> None:
     budget, every = ZoneBudget("test", "pods", {"app": "another"}), ZoneBudget("test", "pods", {})
     zones = (zone("a", "ooo"), zone("b", "ooo"))
-    assert tell_group("test", "ingester", zones, kept=partial(kept_by_budgets, (budget,), NOW)) == told(*zones)
-    story = tell_group("test", "ingester", zones, kept=partial(kept_by_budgets, (every,), NOW))
+    assert tell_group("test", "ingester", zones, kept=kept_by(budget)) == told(*zones)
+    story = tell_group("test", "ingester", zones, kept=kept_by(every))
     assert story.deletes == ("ingester-zone-a-0",), "one may go, and counts for the next"
     second = story.zones[0].pods[1]
     assert second.wait is not None
     assert second.wait.code == "DisruptionBudget"
     assert "1 pod not ready in ingester-zone-a" in second.why
-    alone = tell_group("test", "ingester", zones[:1], kept=partial(kept_by_budgets, (every,), NOW))
+    alone = tell_group("test", "ingester", zones[:1], kept=kept_by(every))
     assert (alone.deletes, alone.state.value) == ((), "moving")
     assert "minimum number of StatefulSets not found" in explained_group(alone)[1]
+
+
+def test_zones_of_other_groups_count_for_a_budget() -> None:
+    every, own, other = ZoneBudget("test", "pods", {}), zone("a", "ooo"), zone("b", "nnx")
+    budgets = (BudgetZones(every, (own, other)),)
+    story = tell_group("test", "ingester", (own,), kept=partial(kept_by_budgets, budgets, NOW))
+    assert (story.deletes, story.zones[0].wait is not None) == ((), True)
+    assert "1 pod not ready in ingester-zone-b" in story.zones[0].why
 
 
 LETTERS = st.text("ontTxXuUsSfp-", max_size=4)

@@ -95,12 +95,40 @@ def test_a_downscale_is_said_with_the_plural_of_its_kind() -> None:
         ("x\n", "ns", False),
     ],
 )
-def test_a_downscale_of_no_object_is_allowed_with_a_warning(name: str, namespace: str, named: bool) -> None:
-    change = replica_change(replace(asked(having(2), having(1)), name=name, namespace=namespace))
-    if named:
-        assert isinstance(change, Downscale)
-    else:
-        text = "the request did not include both a namespace and a name, allowing the change"
+def test_whether_names_may_become_parts_of_a_url(name: str, namespace: str, named: bool) -> None:
+    old, new = ({**having(number), "metadata": {}} for number in (2, 1))
+    change = replica_change(replace(asked(old, new), name=name, namespace=namespace))
+    assert isinstance(change, Downscale)
+    assert (change.name, change.namespace, change.is_named) == (name, namespace, named)
+
+
+@pytest.mark.parametrize(
+    ("names", "before", "after", "found"),
+    [
+        pytest.param(("x", "ns"), ("y", "other"), ("z", "third"), ("x", "ns"), id="the request says it"),
+        pytest.param(("", "ns"), ("y", "other"), ("z", "third"), ("y", "ns"), id="it says no name"),
+        pytest.param(("x", ""), ("y", "other"), ("z", "third"), ("x", "other"), id="it says no namespace"),
+        pytest.param(("", ""), ("", ""), ("z", "third"), ("z", "third"), id="only the new object says it"),
+        pytest.param(("", ""), ("", ""), ("", ""), ("", ""), id="nobody says it"),
+    ],
+)
+def test_a_request_without_names_is_about_the_object_that_it_brings(
+    names: tuple[str, str], before: tuple[str, str], after: tuple[str, str], found: tuple[str, str]
+) -> None:
+    said = ({"name": name, "namespace": namespace} for name, namespace in (before, after))
+    old, new = ({**having(number), "metadata": meta} for number, meta in zip((2, 1), said, strict=True))
+    change = replica_change(replace(asked(old, new), name=names[0], namespace=names[1]))
+    assert isinstance(change, Downscale)
+    assert (change.name, change.namespace) == found
+
+
+@pytest.mark.parametrize("odd", ["x", [1], 3, True, ""])
+def test_what_is_no_object_is_allowed_with_a_warning(odd: object) -> None:
+    for which, change in (
+        ("old", replica_change(asked(odd, having(1)))),
+        ("new", replica_change(asked(having(1), odd))),
+    ):
+        text = f"can't decode {which} object, allowing the change, err: it is not a JSON object"
         assert change == Verdict(True, warnings=(text,))
 
 

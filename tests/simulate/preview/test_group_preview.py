@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from kedge.api.core import Namespace
@@ -21,6 +22,7 @@ from kedge.api.zones import (
     PREPARE_DOWNSCALE,
     PREPARE_DOWNSCALE_PATH,
     PREPARE_DOWNSCALE_PORT,
+    ROLLOUT_GROUP,
     ZoneAwarePodDisruptionBudget,
 )
 from kedge.embedded.cluster import EmbeddedCluster
@@ -288,6 +290,21 @@ def test_a_disruption_budget_keeps_pods_and_its_sentence_is_said() -> None:
     assert whys(preview)[A].startswith(f"a ZoneAwarePodDisruptionBudget keeps {A}-0: ")
 
 
+@pytest.mark.parametrize(("image", "moves"), [("app:1", 9), ("app:bad", 0)])
+def test_a_zone_outside_of_the_group_counts_for_its_disruption_budget(image: str, moves: int) -> None:
+    async def guard(client: Client) -> None:
+        outside = stateful_set("store-gateway", image, updateStrategy={"type": "RollingUpdate"})
+        await apply(client, {**outside, "metadata": {**outside["metadata"], "labels": {}}})
+        spec = {"maxUnavailable": 1, "selector": {"matchLabels": {}}}
+        await client.create(BUDGETS, {"metadata": {"name": "all", "namespace": NAMESPACE}, "spec": spec})
+
+    preview = previewed(group_state(guard), release("app:2"))
+    assert len(preview.moves) == moves
+    assert preview.is_done == (moves == 9)
+    if not preview.is_done:
+        assert whys(preview)[A].endswith("3 pods not ready in store-gateway")
+
+
 # Scaling
 
 
@@ -415,3 +432,29 @@ def test_the_operator_does_what_was_previewed() -> None:
     expected = previewed(group, release("app:2"))
     assert outline(expected) == outline(seen)
     assert seen.is_done
+
+
+# Where it is
+
+
+def test_a_group_may_be_in_a_namespace_that_every_cluster_has(ready: GroupState) -> None:
+    changed = [_moved(one, "default") for one in release("app:2")]
+    assert outline(previewed(_in_namespace(ready, "default"), changed)) == ONE_ZONE_AFTER_THE_OTHER
+
+
+def _in_namespace(group: GroupState, place: str) -> GroupState:
+    parts = {name: tuple(_moved(one, place) for one in getattr(group, name)) for name in ("sets", "pods", "revisions")}
+    return replace(group, namespace=place, **parts)
+
+
+def _moved(one: Untyped, place: str) -> Untyped:
+    return {**one, "metadata": {**one["metadata"], "namespace": place}}
+
+
+def test_a_zone_that_changes_its_group_is_told_of_in_its_new_group_alone(ready: GroupState) -> None:
+    leaving = stateful_set(A, "app:2")
+    leaving["metadata"]["labels"] = {ROLLOUT_GROUP: "other"}
+    changed = [leaving, stateful_set(B, "app:2")]
+    old, new = previewed(ready, changed), previewed(replace(ready, name="other", sets=ready.sets[:1]), changed)
+    assert (old.zones, {move.zone for move in old.moves}, old.pods) == ((B, C), {B}, 6)
+    assert (new.zones, {move.zone for move in new.moves}, new.pods) == ((A,), {A}, 3)

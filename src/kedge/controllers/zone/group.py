@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.api.apps import StatefulSet
@@ -44,9 +44,22 @@ MANAGER: Final = "kedge-operator"
 WORKERS: Final = 64
 """Groups at work at the same time: most of them only wait for an answer."""
 ASK_AGAIN: Final = 15.0
-"""Seconds until a disruption budget is asked again: the delay it may have passes without a sign."""
+"""Seconds until a disruption budget is asked again: its delay passes, and zones of other groups change, without a
+sign."""
+RESYNC: Final = 300.0
+"""Seconds after which a group at rest is looked at again, as the peer's informers do. Alerts read the time of the last
+success: `RolloutOperatorNotReconciling` fires when it is ten minutes old."""
+FAILED_AGAIN: Final = 60.0
+"""Seconds until a group that must be left alone counts as failed once more."""
 _SETS: Final = untyped(StatefulSet.resource)
 log = logging.getLogger(__name__)
+
+
+class _End(Struct, frozen=True):
+    """How a reconcile of a group ended. One that must be left alone counts as failed."""
+
+    outcome: Outcome
+    is_refused: bool = False
 
 
 class Groups:
@@ -87,24 +100,24 @@ class Groups:
         if left := self._pace.remaining(key):
             return Outcome.again(after=left)
         self._pace.restart(key)
-        with self._measured(key.name):
-            return await self._reconcile(key, zones)
+        return (await self._measured(key, zones)).outcome
 
-    async def _reconcile(self, key: Key, zones: tuple[Zone, ...]) -> Outcome:
+    async def _reconcile(self, key: Key, zones: tuple[Zone, ...]) -> _End:
         scaled = await self._scaling.adjust(_scaling_group(key, zones)) if self._scaling is not None else None
         if scaled is not None and scaled.changed:
-            return Outcome.not_yet  # with the new replicas everything is looked at again
+            return _End(Outcome.not_yet)  # with the new replicas everything is looked at again
         found = plan(zones)
         if found.delete:
             zones = self._doubting(await self._observed.zones_now(key))
-            found = self._guarded(plan(zones), zones)
             if not zones:
-                return Outcome.not_yet
+                return _End(Outcome.not_yet)
+            found = await self._guarded(plan(zones), zones)
         await self._act(zones, found)
         times = [self._events.report(key, zones, found), scaled.look_again if scaled is not None else None]
+        times += [FAILED_AGAIN if found.is_refused else RESYNC]
         times += [self._deletions.remaining() for zone in zones if zone.in_doubt]
         times += [ASK_AGAIN for _ in found.denied]
-        return _again(times)
+        return _End(_again(times), found.is_refused)
 
     def _doubting(self, zones: Iterable[Zone]) -> tuple[Zone, ...]:
         return tuple(replace(zone, in_doubt=self._deletions.in_doubt(zone.pods)) for zone in zones)
@@ -118,38 +131,38 @@ class Groups:
         if self._metrics is not None and not self._observed.exists_anywhere(key.name):
             self._metrics.forget(key.name)
 
-    @contextmanager
-    def _measured(self, group: str) -> Iterator[None]:
+    async def _measured(self, key: Key, zones: tuple[Zone, ...]) -> _End:
+        """Reconcile a group, and count how it ended."""
         if self._metrics is None:
-            yield
-            return
-        now = asyncio.get_running_loop().time
+            return await self._reconcile(key, zones)
+        now, group = asyncio.get_running_loop().time, key.name
         begun = now()
         self._metrics.start(group)
         try:
-            yield
+            end = await self._reconcile(key, zones)
         except Conflict:  # somebody was faster, which only means to look again
             self._metrics.success(group, now() - begun, self._clock.now())
             raise
         except Exception:
             self._metrics.failed(group, now() - begun)
             raise
-        self._metrics.success(group, now() - begun, self._clock.now())
+        if end.is_refused:
+            self._metrics.failed(group, now() - begun)
+        else:
+            self._metrics.success(group, now() - begun, self._clock.now())
+        return end
 
     # Acting
 
-    def _guarded(self, found: GroupPlan, zones: Sequence[Zone]) -> GroupPlan:
+    async def _guarded(self, found: GroupPlan, zones: Sequence[Zone]) -> GroupPlan:
         """The plan without the pods that a disruption budget keeps."""
         if self._guard is None or not found.delete:
             return found
         own = next(zone for zone in zones if zone.name == found.zone)
         pods = {pod.metadata.name: pod for pod in own.pods}
-        denials = {}
-        for name in found.delete:
-            decision = self._guard.decide(pods[name], own, zones, max_unavailable=own.limit.pods)
-            if isinstance(decision, Denied):
-                denials[name] = decision.message
-        return without_denied(found, denials)
+        asked = [pods[name] for name in found.delete]
+        decisions = await self._guard.decide(own, asked, max_unavailable=own.limit.pods)
+        return without_denied(found, {name: one.message for name, one in decisions.items() if isinstance(one, Denied)})
 
     async def _act(self, zones: Iterable[Zone], found: GroupPlan) -> None:
         by_name = {zone.name: zone for zone in zones}
@@ -193,5 +206,4 @@ def _scaling_group(key: Key, zones: Iterable[Zone]) -> ScalingGroup:
 
 
 def _again(times: Iterable[float | None]) -> Outcome:
-    known = [seconds for seconds in times if seconds]
-    return Outcome.again(after=min(known)) if known else Outcome.done
+    return Outcome.again(after=min(seconds for seconds in times if seconds))

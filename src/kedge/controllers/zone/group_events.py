@@ -67,18 +67,20 @@ class GroupEvents:
 
     def _say(self, zone: Zone, wait: Wait | None, sentences: Sentences) -> None:
         if wait is not None:
-            self._record(zone, "RolloutWaits", sentences.reason(wait), is_wrong=wait.code == ZoneCode.not_on_delete)
+            wrong = logging.ERROR if wait.code == ZoneCode.not_on_delete else None
+            self._record(zone, "RolloutWaits", sentences.reason(wait), wrong=wrong)
 
     def _report_limit(self, before: dict[str, Hashable], zone: Zone) -> None:
         said = f"{zone.name}/limit"
         if zone.limit.problem and before.get(said) != zone.limit.problem:
-            self._record(zone, "InvalidMaxUnavailable", zone.limit.problem, is_wrong=True)
+            self._record(zone, "InvalidMaxUnavailable", zone.limit.problem, wrong=logging.WARNING)
         before[said] = zone.limit.problem
 
-    def _record(self, zone: Zone, reason: str, text: str, *, is_wrong: bool = False) -> None:
-        record = self._events.warning if is_wrong else self._events.normal
+    def _record(self, zone: Zone, reason: str, text: str, *, wrong: int | None = None) -> None:
+        """Record an event, and log it. `wrong` is how severe it is, if somebody has to do something about it."""
+        record = self._events.normal if wrong is None else self._events.warning
         record(zone.stateful_set, reason, text)
-        log.log(logging.WARNING if is_wrong else logging.INFO, "%s: %s", zone.name, text)
+        log.log(wrong or logging.INFO, "%s: %s", zone.name, text)
 
 
 def _identity(wait: Wait | None) -> Hashable:

@@ -5,12 +5,13 @@
         return Outcome...   # everything is looked at anew with the new replicas
 
 Called at the start of each reconcile of a group. Promises that it never raises for what the server, a webhook, a
-reference or a pod does: that is a wait, told as an event on the StatefulSet when it begins or its text changes. It
-takes bounded time, and different groups do not wait for each other.
+reference or a pod does: that is a wait, told as an event on the StatefulSet and in the log when it begins or its text
+changes. It takes bounded time, and different groups do not wait for each other.
 """
 
 from __future__ import annotations
 
+import logging
 import random
 from typing import Final
 
@@ -37,6 +38,7 @@ POLL: Final = 15.0
 READ_AGAIN: Final = 5.0
 """Seconds, if the group could not be read."""
 SCALED_UP, SCALED_DOWN = "ScaledUp", "ScaledDown"
+log = logging.getLogger(__name__)
 
 
 class ScalingResult(Struct, frozen=True):
@@ -97,11 +99,11 @@ class GroupScaling:
         return memory
 
     def _tell(self, group: ScalingGroup, memory: _Memory, end: Adjusted) -> None:
-        """Events for a step, and for what is waited for now and was not before."""
+        """Record a step, and what is waited for now and was not before, as events and in the log."""
         sets = {one.metadata.name: one for one in group.sets}
         if end.step is not None and end.step.name in sets:
             reason = SCALED_DOWN if end.step.is_down else SCALED_UP
-            self._events.normal(sets[end.step.name], reason, step_text(end.step))
+            self._record(sets[end.step.name], reason, step_text(end.step))
         waiting = {
             (sets[wait.unit].metadata.uid, wait.code): (sets[wait.unit], wait)
             for wait in end.waits
@@ -110,12 +112,13 @@ class GroupScaling:
         texts = {key: wait_text(wait) for key, (_, wait) in waiting.items()}
         for key, (about, wait) in waiting.items():
             if memory.told.get(key) != texts[key]:
-                self._record(about, wait, texts[key])
+                self._record(about, wait.code, texts[key], is_wrong=wait.code not in PASSES_BY_ITSELF)
         memory.told = texts
 
-    def _record(self, about: StatefulSet, wait: Wait, text: str) -> None:
-        record = self._events.normal if wait.code in PASSES_BY_ITSELF else self._events.warning
-        record(about, wait.code, text)
+    def _record(self, about: StatefulSet, reason: str, text: str, *, is_wrong: bool = False) -> None:
+        record = self._events.warning if is_wrong else self._events.normal
+        record(about, reason, text)
+        log.log(logging.WARNING if is_wrong else logging.INFO, "%s: %s", about.metadata.name, text)
 
 
 def _unread(group: ScalingGroup, error: KubeError | GroupUnread) -> Adjusted:

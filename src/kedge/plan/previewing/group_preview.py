@@ -78,6 +78,8 @@ class GroupPreview(Struct, frozen=True):
     """When the last one does; None if not all do."""
     pods: int
     """How many there are to be in the end."""
+    zones: tuple[str, ...] = ()
+    """The StatefulSets that are in it in the end."""
     moves: tuple[PodMove, ...] = ()
     stays: tuple[StuckZone, ...] = ()
     problems: tuple[str, ...] = ()
@@ -111,6 +113,7 @@ def group_preview(story: GroupStory, moves: Iterable[PodMove]) -> GroupPreview:
         is_done=is_done,
         ends=max((move.done or move.at for move in ordered), default=0.0) if is_done else None,
         pods=story.pods,
+        zones=tuple(zone.name for zone in story.zones),
         moves=ordered,
         stays=tuple(_stuck(zone) for zone in story.zones if not _is_done(zone)),
         problems=tuple(_problems(story)),

@@ -7,7 +7,7 @@ partitions, fewer than the maximum may be away among the pods of its partition i
 seen counts as away, and so does one whose eviction was allowed a moment ago.
 
 Codes, messages and reasons are those of Grafana's rollout-operator. A webhook takes the steps one by one, because it
-reads what each of them needs from the server; a rollout has everything in its caches, and takes them at once.
+reads what each of them needs from the server; a rollout reads everything before it asks, and takes them at once.
 """
 
 from __future__ import annotations
@@ -69,6 +69,14 @@ class SelectedZone(Struct, frozen=True):
     pods: tuple[Pod, ...]
 
 
+class BudgetZones(Struct, frozen=True):
+    """A budget, and the StatefulSets that it selects, of whatever rollout groups; or the denial if they cannot be
+    read."""
+
+    budget: ZoneBudget
+    zones: tuple[ZonePods, ...] | Denied
+
+
 class Disruption(Struct, frozen=True):
     """A pod that is to go, and all that the decision depends on."""
 
@@ -77,8 +85,9 @@ class Disruption(Struct, frozen=True):
     """The budgets of its namespace."""
     owner: StatefulSet | None
     """The StatefulSet that controls it; None if there is none."""
-    zones: tuple[ZonePods, ...]
-    """The StatefulSets of its namespace, each with its pods; those that no budget selects do not matter."""
+    zones: tuple[ZonePods, ...] | Denied
+    """The StatefulSets that its budget selects, of whatever rollout groups, each with its pods; those that it does not
+    select do not matter. Or the denial, if they cannot be read."""
     recent: Collection[str]
     """The uids of pods whose eviction was allowed a moment ago."""
     now: datetime
@@ -157,6 +166,8 @@ def _allowance(budget: ZoneBudget, owner: StatefulSet, override: int | None) -> 
 
 def decide_in_zones(asked: Disruption, budget: ZoneBudget, owner: StatefulSet) -> Decision:
     """Whether the zones can spare the pod: needs all StatefulSets that the budget selects, with their pods."""
+    if isinstance(asked.zones, Denied):
+        return asked.zones
     selected = [zone for zone in asked.zones if budget.selects(zone.stateful_set.metadata.labels)]
     zones = sorted(selected, key=lambda zone: zone.stateful_set.metadata.name)
     if len(zones) < 2:

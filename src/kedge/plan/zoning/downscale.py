@@ -30,7 +30,7 @@ from kedge.api.zones import (
 from kedge.plan.zoning.go_time import parse_rfc3339, print_moment
 from kedge.plan.zoning.pod_hosts import MOST_PODS, pod_host
 from kedge.plan.zoning.pods import is_running_and_ready
-from kedge.plan.zoning.replica_change import ALLOWED, Downscale, Verdict
+from kedge.plan.zoning.replica_change import ALLOWED, UNNAMED, Downscale, Verdict
 
 TRUE: Final = "true"
 NAME: Final = "name"
@@ -66,6 +66,8 @@ def unprepared(zone: StatefulSet, downscale: Downscale) -> Verdict | None:
     if not service:
         return downscale.denied("the serviceName is not set or empty.")
     # These become parts of a URL: what is no port and no name could lead a call anywhere.
+    if not downscale.is_named:
+        return downscale.denied(f"{UNNAMED}.")
     if not _PORT.fullmatch(port) or not 0 < int(port) < 65536:
         return downscale.denied(f"the {PREPARE_DOWNSCALE_PORT} annotation is {port!r}, which is no port.")
     if not _DNS.fullmatch(service):
@@ -171,7 +173,7 @@ def name_label(zone: StatefulSet) -> str:
 def endpoints(zone: StatefulSet, downscale: Downscale, *, domain: str) -> tuple[str, ...]:
     """The URLs that prepare the pods that would go, the last pod first."""
     port, path = (zone.metadata.annotations.get(key, "") for key in (PREPARE_DOWNSCALE_PORT, PREPARE_DOWNSCALE_PATH))
-    # The names of the request were checked; those in the object that came with it were not.
+    # The names of the downscale were checked; those in the object that came with the request were not.
     checked = replace(zone, metadata=replace(zone.metadata, name=downscale.name, namespace=downscale.namespace))
     ordinals = range(downscale.old - 1, max(0, downscale.new) - 1, -1)
     rest = f":{port}/{path.removeprefix('/')}"

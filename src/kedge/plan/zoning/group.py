@@ -63,6 +63,11 @@ class GroupPlan(Struct, frozen=True):
     """What outdated pods of the zone being rolled out wait for, by their names."""
 
     @property
+    def is_refused(self) -> bool:
+        """Whether the group must be left alone until somebody mends it."""
+        return any(wait.code == ZoneCode.not_on_delete for wait in self.waits.values())
+
+    @property
     def denied(self) -> tuple[str, ...]:
         """The pods that a disruption budget keeps."""
         return tuple(name for name, wait in self.pod_waits.items() if wait.code == ZoneCode.disruption_budget)

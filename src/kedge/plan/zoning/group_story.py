@@ -21,7 +21,15 @@ from kedge.plan.moving.wait import Wait
 from kedge.plan.state import State
 from kedge.plan.text import counted, listed, natural, of_all, path_of
 from kedge.plan.zoning.budget_spec import ZoneBudget
-from kedge.plan.zoning.disruption import Denied, Disruption, budget_for, decide, rollout_override
+from kedge.plan.zoning.disruption import (
+    BudgetZones,
+    Decision,
+    Denied,
+    Disruption,
+    budget_for,
+    decide,
+    rollout_override,
+)
 from kedge.plan.zoning.group import GroupPlan, ZoneCode, plan, without_denied
 from kedge.plan.zoning.pods import is_running_and_ready
 from kedge.plan.zoning.replicas import ScalingPlan
@@ -146,7 +154,7 @@ def tell_group(
 
 
 def kept_by_budgets(
-    budgets: tuple[ZoneBudget, ...], now: datetime, found: GroupPlan, zones: tuple[Zone, ...]
+    budgets: tuple[BudgetZones, ...], now: datetime, found: GroupPlan, zones: tuple[Zone, ...]
 ) -> GroupPlan:
     """The plan without the pods that a disruption budget keeps; pods that may go count for those after them."""
     own = next((zone for zone in zones if zone.name == found.zone), None)
@@ -156,15 +164,22 @@ def kept_by_budgets(
     denials: dict[str, str] = {}
     going: list[str] = []
     for name in found.delete:
-        budget = budget_for(pods[name], budgets)
-        override = rollout_override(budget, own.limit.pods) if isinstance(budget, ZoneBudget) else None
-        asked = Disruption(pods[name], budgets, own.stateful_set, zones, tuple(going), now, override)
-        decision = decide(asked)
+        decision = _decision(pods[name], own, budgets, tuple(going), now)
         if isinstance(decision, Denied):
             denials[name] = decision.message
         elif decision.counts:
             going.append(pods[name].metadata.uid)
     return without_denied(found, denials)
+
+
+def _decision(pod: Pod, own: Zone, budgets: tuple[BudgetZones, ...], going: tuple[str, ...], now: datetime) -> Decision:
+    """Whether the budgets let the operator delete this pod. `going` are the uids of those that go before it."""
+    budget = budget_for(pod, (one.budget for one in budgets))
+    if not isinstance(budget, ZoneBudget):
+        return budget
+    zones = next(one.zones for one in budgets if one.budget is budget)
+    override = rollout_override(budget, own.limit.pods)
+    return decide(Disruption(pod, (budget,), own.stateful_set, zones, going, now, override))
 
 
 def _zone(zone: Zone, found: GroupPlan, sentences: Sentences) -> ZoneStory:

@@ -23,6 +23,7 @@ SCALE: Final = ("autoscaling/v1", "Scale")
 _WORKLOADS: Final = (STATEFUL_SET, ("apps/v1", "Deployment"), ("apps/v1", "ReplicaSet"))
 _WITHOUT_REPLICAS: Final = (("apps/v1", "DaemonSet"), ("apps/v1", "ControllerRevision"))
 _DNS: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+UNNAMED: Final = "the request did not include both a namespace and a name"
 NIL_REPLICAS: Final = "old/new replicas is nil, allowing the change"
 
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
@@ -47,11 +48,17 @@ class CannotDecode(ValueError):
     """This is no object of a kind that is known here."""
 
 
+class Unnamed(ValueError):
+    """The request does not say which object it is about."""
+
+
 class HasNoReplicas(ValueError):
     """The kind is known, but its objects have no replicas."""
 
 
 class _Meta(Value, frozen=True, gc=False):
+    name: str = ""
+    namespace: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -65,11 +72,13 @@ class _Scalable(Value, frozen=True, gc=False):
 
 
 class Scaled(Struct, frozen=True):
-    """An object of a request: its kind, its labels, and how many replicas it wants, if it says."""
+    """An object of a request: its kind, its labels, how many replicas it wants, and its names, as far as it says."""
 
     kind: tuple[str, str]
     replicas: int | None
     labels: Mapping[str, str]
+    name: str = ""
+    namespace: str = ""
 
     @property
     def is_scale(self) -> bool:
@@ -89,6 +98,14 @@ class Downscale(Struct, frozen=True):
     """The object as it is stored now."""
 
     @property
+    def is_named(self) -> bool:
+        """Whether its names may become parts of paths and URLs.
+
+        An API server sends nothing else; others can reach a webhook too.
+        """
+        return bool(_DNS.fullmatch(self.name) and _DNS.fullmatch(self.namespace))
+
+    @property
     def text(self) -> str:
         """What it does, as the beginning of a sentence."""
         return f"downscale of {self.resource}/{self.name} in {self.namespace} from {self.old} to {self.new} replicas"
@@ -97,19 +114,22 @@ class Downscale(Struct, frozen=True):
         return Verdict(False, f"{self.text} is not allowed because {why}")
 
 
-def scaled(obj: Mapping[str, Any] | None) -> Scaled:
-    """An object of a request. Raises `CannotDecode` or `HasNoReplicas`."""
+def scaled(obj: Any) -> Scaled:
+    """An object of a request, whatever it is. Raises `CannotDecode` or `HasNoReplicas`."""
     if obj is None:
         raise CannotDecode("there is no object")
+    if not isinstance(obj, Mapping):
+        raise CannotDecode("it is not a JSON object")
     kind = _kind(obj)
     if kind in _WITHOUT_REPLICAS:
         raise HasNoReplicas(f"unsupported type {kind[0]}, Kind={kind[1]} (go type *v1.{kind[1]})")
     if kind not in (*_WORKLOADS, SCALE):
         raise CannotDecode(f'no kind "{kind[1]}" is registered for version "{kind[0]}"')
     found = read(obj, _Scalable)
-    replicas = found.spec.replicas
+    replicas, meta = found.spec.replicas, found.metadata
     # Go leaves out the zero of a Scale; a workload without replicas has none yet.
-    return Scaled(kind, 0 if replicas is None and kind == SCALE else replicas, found.metadata.labels)
+    wanted = 0 if replicas is None and kind == SCALE else replicas
+    return Scaled(kind, wanted, meta.labels, meta.name, meta.namespace)
 
 
 def _kind(obj: Mapping[str, Any]) -> tuple[str, str]:
@@ -154,7 +174,6 @@ def _compared(request: AdmissionRequest, before: Scaled, after: Scaled) -> Downs
         return allowed_with(NIL_REPLICAS)
     if new >= old:
         return ALLOWED
-    if not (_DNS.fullmatch(request.name) and _DNS.fullmatch(request.namespace)):
-        # They become parts of paths and URLs. An API server sends nothing else; others can reach a webhook too.
-        return allowed_with("the request did not include both a namespace and a name, allowing the change")
-    return Downscale(request.resource.resource, request.name, request.namespace, old, new, before)
+    name = request.name or before.name or after.name
+    namespace = request.namespace or before.namespace or after.namespace
+    return Downscale(request.resource.resource, name, namespace, old, new, before)

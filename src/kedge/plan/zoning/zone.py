@@ -41,7 +41,7 @@ def max_unavailable(raw: str | None, replicas: int | None) -> Limit:
     if raw is None:
         return Limit(1)
     text = raw.strip()
-    number, is_percent = text.removesuffix("%"), text.endswith("%")
+    number, is_percent = text.removesuffix("%").removeprefix("+"), text.endswith("%")  # Go reads a plus, too
     value = int(number) if number.isascii() and number.isdecimal() and len(number) <= _DIGITS else 0
     if value < 1 or (is_percent and value > 100):  # percent
         return Limit(

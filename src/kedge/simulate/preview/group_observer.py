@@ -48,6 +48,7 @@ class GroupObserver:
         self._going: set[str] = set()  # uids
         self._gone: dict[str, float] = {}  # pods that went and are not there again, and when
         self._reader = GroupReader(cluster.client, clock.now)
+        self._neighbours = frozenset(one["metadata"]["uid"] for one in group.neighbours)
         self._sets = cluster.cache(StatefulSet, group.namespace)
         self._pods = cluster.cache(Pod, group.namespace)
         self._sets.on_change(lambda _: self._stirred.set())
@@ -56,8 +57,10 @@ class GroupObserver:
     async def preview(self, within: float, standstill: float, progress: Progress) -> GroupPreview:
         """What happens until nothing does any more; at most `within` seconds."""
         story = await self._until_settled(within, max(STANDSTILL, standstill), progress)
-        missing = {name for zone in self._zones() for name in zone.missing}
-        return group_preview(story, list(self._all_moves(missing)))
+        zones = self._zones()
+        missing = {name for zone in zones for name in zone.missing}
+        own = {zone.name for zone in zones}  # a change may take a StatefulSet out of the group: its pods are of another
+        return group_preview(story, [move for move in self._all_moves(missing) if move.zone in own])
 
     # Waiting
 
@@ -93,7 +96,7 @@ class GroupObserver:
     def _saw(self, change: Change[Pod]) -> None:
         pod = change.object
         owner = controller_of(pod.metadata)
-        if owner is None:
+        if owner is None or owner.uid in self._neighbours:
             return
         self._stirred.set()
         name, uid = pod.metadata.name, pod.metadata.uid

@@ -28,6 +28,12 @@ class GroupState(Struct, frozen=True, dict=True):
     """Their ControllerRevisions, as far as they may be read."""
     others: tuple[Untyped, ...] = ()
     """Disruption budgets, and what StatefulSets mirror."""
+    neighbours: tuple[Untyped, ...] = ()
+    """StatefulSets outside of the group that a disruption budget of the group selects as well."""
+
+    @property
+    def all_sets(self) -> tuple[Untyped, ...]:
+        return (*self.sets, *self.neighbours)
 
     @cached_property
     def measured(self) -> dict[str, MeasuredDuration]:

@@ -1,6 +1,7 @@
 """Group state reader: reads from a cluster what a preview of a rollout group starts from.
 
 It only lists and gets, with the rights of the user. Revisions and disruption budgets that may not be read are left out.
+StatefulSets outside of the group are read if a disruption budget selects them together with some of the group.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from kedge.embedded.builtin.kinds import BUILT_IN
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.errors import Forbidden, NotFound
+from kedge.plan.zoning.budget_spec import ZoneBudget, read_budget
 from kedge.plan.zoning.mirror import reference_of
 from kedge.plan.zoning.scaling import Reference
 from kedge.simulate.preview.group_state import GroupState, controlled, is_stateful_set
@@ -40,8 +42,10 @@ async def read_group(
     """A group as it is now, with the StatefulSets that a change would bring into it. Raises `NotObserved`."""
     reader = _Reader(client, namespace)
     sets = await reader.observed_sets(name, [one["metadata"]["name"] for one in changed if is_stateful_set(one)])
-    uids = frozenset(one["metadata"]["uid"] for one in sets)
     wanted = [*sets, *(one for one in changed if is_stateful_set(one))]
+    budgets = await reader.readable(ZoneAwarePodDisruptionBudget.resource)
+    neighbours = await reader.neighbours(wanted, [*budgets, *changed])
+    uids = frozenset(one["metadata"]["uid"] for one in (*sets, *neighbours))
     return GroupState(
         taken=now.replace(microsecond=0),  # so that what is counted in seconds does not depend on the moment
         namespace=namespace,
@@ -49,10 +53,8 @@ async def read_group(
         sets=sets,
         pods=controlled(await reader.all(Pod.resource), uids),
         revisions=controlled(await reader.readable(ControllerRevision.resource), uids),
-        others=(
-            *await reader.readable(ZoneAwarePodDisruptionBudget.resource),
-            *await reader.references(wanted),
-        ),
+        others=(*budgets, *await reader.references([*wanted, *neighbours])),
+        neighbours=neighbours,
     )
 
 
@@ -79,6 +81,17 @@ class _Reader:
         known = {one["metadata"]["name"] for one in found}
         more = [await self._one(StatefulSet.resource, other) for other in others if other not in known]
         return (*found, *(one for one in more if one is not None))
+
+    async def neighbours(self, sets: Sequence[Untyped], budgets: Iterable[Untyped]) -> tuple[Untyped, ...]:
+        """The other StatefulSets that a budget selects together with one of these."""
+        valid = [budget for one in budgets if isinstance(budget := read_budget(one), ZoneBudget)]
+        meant = [budget for budget in valid if any(budget.selects(_labels(one)) for one in sets)]
+        known = {one["metadata"]["name"] for one in sets}
+        return tuple(
+            one
+            for one in (await self.all(StatefulSet.resource) if meant else ())
+            if one["metadata"]["name"] not in known and any(budget.selects(_labels(one)) for budget in meant)
+        )
 
     async def references(self, sets: Iterable[Untyped]) -> list[Untyped]:
         """What StatefulSets mirror, of the kinds that every cluster serves, and of ours."""
@@ -107,6 +120,10 @@ class _Reader:
 def _named(resource: Resource, obj: Untyped) -> Untyped:
     """With what lists leave out of their items."""
     return {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
+
+
+def _labels(obj: Untyped) -> dict[str, str]:
+    return obj["metadata"].get("labels") or {}
 
 
 def _meta_only(obj: Untyped) -> Untyped:

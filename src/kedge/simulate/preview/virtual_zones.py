@@ -28,6 +28,7 @@ from kedge.embedded.kind import Kind
 from kedge.embedded.store import AlreadyExists, key_of
 from kedge.embedded.workloads.nodes import make_nodes
 from kedge.embedded.workloads.revisions import content
+from kedge.kube import errors
 from kedge.kube.client import Client
 from kedge.kube.clock import Clock
 from kedge.kube.codec import Untyped, untyped
@@ -36,6 +37,7 @@ from kedge.kube.patches import MergePatch
 from kedge.plan.previewing.durations import Durations
 from kedge.plan.previewing.group_preview import ready_in
 from kedge.plan.zoning.pods import REVISION, is_running_and_ready, revision
+from kedge.simulate.preview.applied_owners import KUBECTL, as_applied
 from kedge.simulate.preview.group_state import GroupState, controller_uid, is_stateful_set
 from kedge.simulate.preview.zone_services import DownscaleWebhooks
 
@@ -44,8 +46,6 @@ READY_AFTER, NEVER_READY = "kedge.dev/ready-after", "kedge.dev/never-ready"
 _ELSEWHERE: Final = "not-simulated"
 """A node that is not there: what is on it stays as it is until it is deleted."""
 _NOT_STORED: Final = ("managedFields", "selfLink")
-_KUBECTL: Final = "kubectl"
-_CLIENT_SIDE: Final = "kubectl-client-side-apply"
 _SETS: Final = untyped(StatefulSet.resource)
 
 
@@ -66,16 +66,17 @@ class VirtualZones:
         """Load the group and apply the change. Nothing happens to pods yet: no controller runs."""
         for definition in definitions:
             await self.client.create(untyped(CustomResourceDefinition.resource), definition)
-        await self.client.create(Namespace, {"metadata": {"name": group.namespace}})
+        with suppress(errors.AlreadyExists):  # every server has some
+            await self.client.create(Namespace, {"metadata": {"name": group.namespace}})
         await make_nodes(self.client, 1, self._clock)
-        for one in [*group.sets, *group.others, *map(_at_rest, group.pods)]:
+        for one in [*group.all_sets, *group.others, *map(_at_rest, group.pods)]:
             self._put(one)
-        for one in group.sets:
+        for one in group.all_sets:
             await self._give_owners(one)
         await self._webhooks.install(self.client)
         for one in changed:
-            await self.client.apply(untyped(self._kind(one).resource), one, manager=_KUBECTL, force=True)
-        wanted = [await self._timed(name) for name in _names(group.sets, changed)]
+            await self.client.apply(untyped(self._kind(one).resource), one, manager=KUBECTL, force=True)
+        wanted = [await self._timed(name) for name in _names(group.all_sets, changed)]
         for needed in _needed(wanted):
             self._put(needed)
         revisions = {one["metadata"]["uid"]: self._revisions(group, one) for one in wanted}
@@ -85,7 +86,7 @@ class VirtualZones:
     async def _give_owners(self, one: Untyped) -> None:
         owners = one["metadata"].get("managedFields")
         if owners:
-            patch = MergePatch({"metadata": {"managedFields": _as_applied(owners)}})
+            patch = MergePatch({"metadata": {"managedFields": as_applied(owners)}})
             await self.client.patch(_SETS, one["metadata"]["name"], patch, one["metadata"]["namespace"])
 
     async def _timed(self, key: tuple[str, str]) -> Untyped:
@@ -101,7 +102,7 @@ class VirtualZones:
 
     def _revisions(self, group: GroupState, wanted: Untyped) -> str:
         """Make the revisions of a StatefulSet. The name of the one that it asks for; empty if that is a new one."""
-        before = next((one for one in group.sets if one["metadata"]["uid"] == wanted["metadata"]["uid"]), None)
+        before = next((one for one in group.all_sets if one["metadata"]["uid"] == wanted["metadata"]["uid"]), None)
         if before is None:
             return ""
         templates = _templates(group, before)
@@ -178,16 +179,6 @@ def _needed(sets: Iterable[Untyped]) -> Iterator[Untyped]:
             overhead = {"overhead": {"podFixed": spec["overhead"]}} if spec.get("overhead") else {}
             group = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass"}
             yield {**group, "metadata": {"name": name}, "handler": name, **overhead}
-
-
-def _as_applied(owners: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """What kubectl wrote before it applied on the server is its own then, as kubectl itself has it."""
-    if any((one.get("manager"), one.get("operation")) == (_KUBECTL, "Apply") for one in owners):
-        return list(owners)
-    return [
-        {**one, "manager": _KUBECTL, "operation": "Apply"} if one.get("manager") == _CLIENT_SIDE else one
-        for one in owners
-    ]
 
 
 def _templates(group: GroupState, one: Untyped) -> dict[str, Mapping[str, Any]]:
