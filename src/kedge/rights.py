@@ -138,6 +138,9 @@ MEMBER_ITSELF: Final = (
 KARMADA_MEMBER_ITSELF: Final = (_ABOUT_THE_SERVER,)
 """The same on a member of a hub of Karmada's kinds: beside what may be placed, its agent looks at nothing."""
 
+NEW_NAMESPACES: Final = (PolicyRule(api_groups=("",), resources=("namespaces",), verbs=("create",)),)
+"""For an agent of such a hub that may place in any namespace: it creates those that the member has not."""
+
 _WRITE: Final = ("create", "patch", "delete")
 _FOLLOW: Final = ("list", "watch")
 _NAMESPACES: Final = "namespaces"

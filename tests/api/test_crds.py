@@ -22,10 +22,7 @@ from kedge.api.crds import (
     karmada_crds,
     kruise_crds,
     oam_crds,
-    print_crds,
-    print_karmada_crds,
-    print_oam_crds,
-    print_zone_crds,
+    print_yaml,
     zone_crds,
 )
 from kedge.api.dialect import Dialect
@@ -39,7 +36,7 @@ LONGEST_FOR_KUBECTL_APPLY = 262_144
 
 def print_anew(dialect: Dialect) -> str:
     stream = io.StringIO()
-    print_crds(dialect, stream)
+    print_yaml(crds(dialect), stream)
     return stream.getvalue()
 
 
@@ -74,7 +71,7 @@ def test_no_part_refers_to_another() -> None:
 
 @pytest.mark.parametrize("seed", ["0", "4711"])
 def test_the_text_does_not_depend_on_how_python_hashes(seed: str) -> None:
-    code = "import sys; from kedge.api.crds import *; print_crds(Dialect.seed, sys.stdout)"
+    code = "import sys; from kedge.api.crds import *; print_yaml(crds(Dialect.seed), sys.stdout)"
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -96,7 +93,7 @@ def test_every_field_is_described(edition: Edition) -> None:
 
 def test_the_kinds_of_rollout_groups_are_printed_apart() -> None:
     stream = io.StringIO()
-    print_zone_crds(stream)
+    print_yaml(zone_crds(), stream)
     assert tuple(yaml.safe_load_all(stream.getvalue())) == zone_crds()
     names = [crd["metadata"]["name"] for crd in zone_crds()]
     assert names == [
@@ -126,7 +123,7 @@ def test_a_clone_set_is_shown_as_open_kruise_shows_it() -> None:
 
 def test_the_kinds_of_rollouts_in_batches_are_printed_apart() -> None:
     stream = io.StringIO()
-    print_oam_crds(stream)
+    print_yaml(oam_crds(), stream)
     assert tuple(yaml.safe_load_all(stream.getvalue())) == oam_crds()
     assert [crd["metadata"]["name"] for crd in oam_crds()] == [
         "applications.core.oam.dev",
@@ -142,7 +139,7 @@ def test_the_kinds_of_rollouts_in_batches_are_printed_apart() -> None:
 
 def test_the_kinds_of_karmada_are_printed_apart() -> None:
     stream = io.StringIO()
-    print_karmada_crds(stream)
+    print_yaml(karmada_crds(), stream)
     assert tuple(yaml.safe_load_all(stream.getvalue())) == karmada_crds()
     assert [crd["metadata"]["name"] for crd in karmada_crds()] == [
         "clusters.cluster.karmada.io",

@@ -106,8 +106,23 @@ async def test_a_name_that_is_no_binding_is_refused_and_so_is_a_cluster_without_
         await hub.kedge("get", "bindings")
         assert "binding/NAMESPACE/NAME" in await hub.said("status", "binding/a/b/c", code=2)
         assert "leave one out" in await hub.said("status", "binding/a/b", "-n", "c", code=2)
+        assert "did you mean binding/" not in await hub.said("status", "nothing", code=1)
+        assert "this cluster serves no placements, but bindings (`kedge get bindings`" in await hub.said("get", code=1)
     other = tmp_path / "other"
     other.mkdir()
     async with shop(other, operated=False) as found:
         assert "this cluster serves no bindings" in await found.said("get", "bindings", code=1)
         assert "this cluster serves no bindings" in await found.said("explain", "rb/web", code=1)
+
+
+async def test_verbs_that_are_not_for_bindings_say_what_is(tmp_path: Path) -> None:
+    async with align_hub(tmp_path) as hub:
+        await hub.deploy()
+        assert "did you mean binding/demo-deployment -n shop?" in await hub.said("status", "demo", code=1)
+        for verb in ("pause", "resume", "stop"):
+            assert "set spec.paused of its resource" in await hub.said(verb, NAME, "-n", "shop", code=1)
+        assert "apply its resource as it was before" in await hub.said("rollback", NAME, code=1)
+        for verb in ("history", "unpin", "approve", "retry", "abort"):
+            said = await hub.said(verb, NAME, code=1)
+            assert f"{NAME} is a binding, and `kedge {verb}` is for " in said
+            assert f"`kedge status {NAME}` says where it stands" in said

@@ -42,6 +42,11 @@ def test_the_kinds_of_karmada_are_printed_for_kubectl() -> None:
     assert groups == {"cluster.karmada.io", "policy.karmada.io", "work.karmada.io", "karmada.io"}
 
 
+def test_the_kind_of_openkruise_is_printed_for_clusters_without_it() -> None:
+    (printed,) = yaml.safe_load_all(run("crds", "--kruise"))
+    assert printed["metadata"]["name"] == "clonesets.apps.kruise.io"
+
+
 def test_two_sets_of_kinds_at_once_are_refused() -> None:
     result = CliRunner().invoke(main, ["crds", "--batches", "--zones"])
     assert result.exit_code == 2

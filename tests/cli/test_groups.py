@@ -249,9 +249,18 @@ def test_what_keeps_a_zone_from_being_scaled_is_explained(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("status", "group/nothing"), "there is no group nothing of a rollout group in namespace prod"),
+        (("status", "group/nothing"), "there is no rollout group nothing in namespace prod"),
         (("explain", "pod/nothing"), "there is no pod nothing of a rollout group in namespace prod"),
-        (("status", "nothing"), "this cluster serves no placements"),
+        (("status", "nothing"), "there is no nothing: this cluster serves no placements, but rollout groups"),
+        (("status", "ingestr"), "did you mean group/ingester -n prod?"),
+        (("history", "ingester", "-n", "other"), "did you mean group/ingester -n prod?"),
+        (("get",), "this cluster serves no placements, but rollout groups (`kedge get groups`"),
+        (("stop", "nothing"), "this cluster serves no placements, but rollout groups"),
+        (
+            ("pause", "group/ingester", "-n", "prod"),
+            "`kubectl annotate statefulset NAME grafana.com/rollout-paused=true",
+        ),
+        (("history", "group/ingester"), "`kedge status group/ingester` says where it stands"),
     ],
 )
 def test_what_is_not_there_is_said(cluster: Path, arguments: tuple[str, ...], says: str) -> None:

@@ -95,6 +95,16 @@ def test_a_member_of_karmadas_kinds_that_is_told_what_to_place_watches_that_and_
     assert watches == {"configmaps"}
 
 
+@pytest.mark.parametrize(("more", "may"), [((), True), (("--namespaces", "shop"), False)])
+def test_a_member_of_karmadas_kinds_may_create_namespaces_unless_they_are_named(
+    more: tuple[str, ...], *, may: bool
+) -> None:
+    printing = printed("member", "a", "--api", "karmada", "--kinds", "configmaps", *more)
+    rules = rules_of(printing, "ClusterRole")
+    verbs = {verb for rule in rules if "namespaces" in rule.get("resources", ()) for verb in rule["verbs"]}
+    assert verbs == ({"create"} if may else set())
+
+
 def test_a_hub_of_karmadas_kinds_writes_those_namespaces_events_and_statuses_of_workloads() -> None:
     writes = {(group, resource) for rule in rights.KARMADA_HUB if writing(rule) for group in rule.api_groups
               for resource in rule.resources}  # fmt: skip

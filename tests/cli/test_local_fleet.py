@@ -130,6 +130,15 @@ def test_a_fleet_whose_process_was_killed_does_not_stand_in_the_way(file: Path) 
     assert done.returncode == 0, done.stderr
 
 
+def test_what_a_killed_fleet_left_is_removed(file: Path) -> None:
+    up(file, "--members", "0")
+    os.kill(int(file.with_name("kubeconfig.pid").read_text()), signal.SIGKILL)
+    done = kedge("down", "--kubeconfig", str(file))
+    assert (done.returncode, done.stdout) == (0, f"the fleet is not running any more: removed {file}, which it left\n")
+    assert not file.exists()
+    assert not file.with_name("kubeconfig.pid").exists()
+
+
 @pytest.mark.parametrize(("bare", "joined"), [((), ["True", "True"]), (("--bare",), None)])
 def test_when_a_fleet_is_up_its_members_have_joined_unless_it_is_bare(
     file: Path, bare: tuple[str, ...], joined: list[str] | None

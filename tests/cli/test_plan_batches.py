@@ -60,7 +60,13 @@ async def test_a_rollout_of_a_file_is_told_batch_by_batch_and_nothing_is_written
         said = await found.said("plan", "-f", bad, code=3)
         assert "would be refused: spec.rolloutPlan.numBatches: the num batches does not match" in said
         wrong = saved(tmp_path / "wrong.yaml", {**trait(), "spec": {"rolloutPlan": {}}})
-        assert "the cluster would refuse RolloutTrait web: " in await found.said("plan", "-f", wrong, code=1)
+        assert "the cluster would refuse RolloutTrait shop/web: " in await found.said("plan", "-f", wrong, code=1)
+        unknown: tuple[dict[str, Any], ...] = ({"x": 1}, {"rolloutPlan": {"rolloutBatchs": []}})
+        for part in unknown:
+            given = saved(tmp_path / "unknown.yaml", {**trait(), "spec": {**trait()["spec"], **part}})
+            said = await found.said("plan", "-f", given, code=1)
+            assert "the cluster would refuse RolloutTrait shop/web: " in said
+            assert (".spec.x" if "x" in part else ".spec.rolloutPlan.rolloutBatchs") in said
         assert asked
         assert {request.method for request in asked} == {"GET"}
 

@@ -153,7 +153,7 @@ async def test_what_is_wrong_is_said_in_a_sentence(group: GroupState, tmp_path: 
             "other",
         ): 'the namespace from the provided object "mimir" does not match the namespace "other"',
         ("-f", good, "--fail", "ingester-zone-x"): "--fail ingester-zone-x: the group has no such zone, but ",
-        ("group/compactor", "-n", NAMESPACE): "there is no group compactor of a rollout group in namespace mimir",
+        ("group/compactor", "-n", NAMESPACE): "there is no rollout group compactor in namespace mimir",
         ("-f", good, "--save", tmp_path / "fleet.yaml"): "--save saves a fleet: leave it out for a rollout group",
     }
     async with served(group, tmp_path / "kubeconfig") as cluster:

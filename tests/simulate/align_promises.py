@@ -28,7 +28,18 @@ from kedge.embedded.store import Change
 from kedge.simulate.simulation import Simulation
 from simulate.align_decisions import HUB, Decisions, Granted, is_by_others
 from simulate.align_exposure import BAD, EXPOSED, Exposure
-from simulate.align_facts import KINDS, NAME, NAMESPACE, Limits, PodFacts, limits_of, pod_facts, workload_facts
+from simulate.align_facts import (
+    KINDS,
+    NAME,
+    NAMESPACE,
+    Limits,
+    PodFacts,
+    Spec,
+    WorkloadFacts,
+    limits_of,
+    pod_facts,
+    workload_facts,
+)
 from simulate.align_limit import Limit
 from simulate.align_losses import Losses
 from simulate.align_seen import Seen
@@ -135,7 +146,13 @@ class AlignPromises:
         carried = self._simulation.trace.carried()
         read = self._decisions.read_before(carried[1]) if carried is not None else 0.0
         is_wrong = self._seen.kind != "StatefulSet" and self._is_paused_since(read) and not found.is_paused
-        return f"{PAUSED}: {member} is asked for {found}" if is_wrong else ""
+        return f"{PAUSED}: {member} is asked for {found}" if is_wrong and not self._is_lowered(member, found) else ""
+
+    def _is_lowered(self, member: str, asked: WorkloadFacts) -> bool:
+        """Whether a Deployment may have more pods than it is asked for: paused, it would give them up."""
+        before = [one for one in self._decisions.ledger[member] if one.seq < asked.seq]
+        most = max((one.replicas + one.surge for one in before if one.replicas <= asked.replicas), default=0)
+        return self._seen.kind == "Deployment" and most > asked.replicas + asked.surge
 
     def _note_workload(self, member: str, found: dict[str, Any] | None) -> str:
         facts, before = workload_facts(self._seen.kind, found), self._seen.workloads.pop(member, None)
@@ -202,7 +219,14 @@ class AlignPromises:
         self._count(PAUSED, is_tight=is_paused)
         asked = self._decisions.last.get(name, before)  # before it, if that was never written
         is_more = after.replicas > 0 and all(after.is_more_than(one) for one in (before, asked))
-        return f"{PAUSED}: {name}: {before} → {after}" if is_paused and is_more else ""
+        is_wrong = is_paused and is_more and not self._keeps_pods(name, asked, after)
+        return f"{PAUSED}: {name}: {before} → {after}" if is_wrong else ""
+
+    def _keeps_pods(self, name: str, before: Spec, after: Spec) -> bool:
+        """Whether a Deployment is only allowed the pods that it has: paused, it would give up any that are more."""
+        if self._seen.kind != "Deployment" or replace(before, seq=after.seq, surge=after.surge) != after:
+            return False
+        return after.replicas + after.surge <= len(self._seen.pods[name])
 
     def _is_paused_since(self, read: float) -> bool:
         """Whether the template was paused when it was read, and all the time since."""

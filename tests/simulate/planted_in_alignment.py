@@ -59,9 +59,9 @@ async def by_reports_alone(simulation: Simulation) -> None:
 async def acts_before_it_notes(simulation: Simulation) -> None:
     """Works are written before the ledger is."""
 
-    async def acting(self: Bindings, bound: Any, works: Any) -> Any:
-        seen = await _observed(self, bound, works)
-        await self._write(bound, plan_binding(seen), works)
+    async def acting(self: Bindings, bound: Any, resource: Any, works: Any) -> Any:
+        seen = await _observed(self, bound, resource, works)
+        await self._writes.write(bound, plan_binding(seen), works, bound.metadata.uid)
         return seen
 
     with patch.object(Bindings, "_observed", acting):

@@ -87,26 +87,6 @@ def karmada_crds() -> tuple[Crd, ...]:
     return tuple(crd(kind, Dialect.seed) for kind in KARMADA_KINDS)
 
 
-def print_crds(dialect: Dialect, stream: TextIO) -> None:
-    """Every CustomResourceDefinition of a fleet as YAML."""
-    print_yaml(crds(dialect), stream)
-
-
-def print_zone_crds(stream: TextIO) -> None:
-    """Every CustomResourceDefinition that belongs to rollout groups, as YAML."""
-    print_yaml(zone_crds(), stream)
-
-
-def print_oam_crds(stream: TextIO) -> None:
-    """Every CustomResourceDefinition of Applications and their rollouts in batches, as YAML."""
-    print_yaml(oam_crds(), stream)
-
-
-def print_karmada_crds(stream: TextIO) -> None:
-    """Every CustomResourceDefinition of Karmada that alignment needs, as YAML."""
-    print_yaml(karmada_crds(), stream)
-
-
 def print_yaml(objects: Iterable[Mapping[str, Any]], stream: TextIO) -> None:
     """Objects as YAML, one document each. A sentence or a rule stays on one line."""
     yaml.dump_all(objects, stream, _Plain, explicit_start=True, sort_keys=False, width=_ONE_LINE)

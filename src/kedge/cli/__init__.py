@@ -44,23 +44,24 @@ def main() -> None:
     is_flag=True,
     help="Those of Karmada instead, for a hub that has none: PropagationPolicy, ResourceBinding, Work and their like.",
 )
-def crds(dialect: str, zones: bool, batches: bool, karmada: bool) -> None:
+@click.option(
+    "--kruise",
+    is_flag=True,
+    help="That of OpenKruise's CloneSet instead, for embedded clusters. Elsewhere OpenKruise itself brings it.",
+)
+def crds(dialect: str, **others: bool) -> None:
     """Print the CustomResourceDefinitions of a fleet, for `kubectl apply -f -`."""
     import sys
 
-    from kedge.api.crds import print_crds, print_karmada_crds, print_oam_crds, print_zone_crds
+    from kedge.api import crds
     from kedge.api.dialect import Dialect
 
-    if zones + batches + karmada > 1:
-        raise click.UsageError("--zones, --batches and --karmada print different definitions: use one of them")
-    if zones:
-        print_zone_crds(sys.stdout)
-    elif batches:
-        print_oam_crds(sys.stdout)
-    elif karmada:
-        print_karmada_crds(sys.stdout)
-    else:
-        print_crds(Dialect(dialect), sys.stdout)
+    chosen = [name for name, is_chosen in others.items() if is_chosen]
+    if len(chosen) > 1:
+        options = ", ".join(f"--{name}" for name in others)
+        raise click.UsageError(f"{options} print different definitions: use one of them")
+    sets = {"zones": crds.zone_crds, "batches": crds.oam_crds, "karmada": crds.karmada_crds, "kruise": crds.kruise_crds}
+    crds.print_yaml(sets[chosen[0]]() if chosen else crds.crds(Dialect(dialect)), sys.stdout)
 
 
 @main.group(invoke_without_command=True)

@@ -14,11 +14,13 @@ import click
 import msgspec
 from msgspec.structs import replace
 
+from kedge.api.apps import Deployment
+from kedge.api.kruise import CloneSet
 from kedge.api.oam.rollouts import ROLLOUT_KINDS, AnyRollout
 from kedge.cli.batch_preview_text import RolloutsResult
 from kedge.cli.batch_target import KIND_WORDS, Kind, RolloutName, find_rollout
 from kedge.cli.group_target import CLUSTER, home_of
-from kedge.cli.preview import PreviewOptions
+from kedge.cli.preview import PreviewOptions, tried
 from kedge.cli.targets import Hub, error_sentences
 from kedge.controllers.batch.batch_controllers import batch_rollouts
 from kedge.controllers.batch.rollouts import Rollouts
@@ -38,6 +40,8 @@ from kedge.plan.previewing.rollout_preview import RolloutPreview, begun_anew, ro
 from kedge.simulate.preview.fleet_state import group_of
 
 _GROUPS = {(kind.resource.group, kind.resource.kind): kind for kind in ROLLOUT_KINDS}
+_MEANT = frozenset({*(group for group, _ in _GROUPS), Deployment.resource.group, CloneSet.resource.group})
+"""The groups of rollouts and of what they move."""
 
 
 def preview_rollouts(hub: Hub, options: PreviewOptions, changed: Sequence[Untyped]) -> RolloutsResult | None:
@@ -46,13 +50,14 @@ def preview_rollouts(hub: Hub, options: PreviewOptions, changed: Sequence[Untype
         return None
     home = home_of(hub)
     placed = [_in_namespace(one, options, home) for one in changed]
+    _check(hub, placed)
 
     async def question(client: Client) -> list[RolloutPreview] | None:
         if not changed and options.placement:
             named = await find_rollout(client, options.placement, options.namespace, home=home)
             wanted = [] if named is None else [await client.get(named.kind, named.name, named.namespace)]
         else:
-            wanted = [_typed(one) for one in placed if (group_of(one), one["kind"]) in _GROUPS]
+            wanted = [_typed(one) for one in placed if _is_rollout(one)]
         if not wanted:
             return None
         with error_sentences(CLUSTER):
@@ -67,6 +72,16 @@ def preview_rollouts(hub: Hub, options: PreviewOptions, changed: Sequence[Untype
 def _in_namespace(one: Untyped, options: PreviewOptions, home: str) -> Untyped:
     """The object in the namespace that kubectl would give it. One that has none is no part of a rollout."""
     return {**one, "metadata": {"namespace": options.namespace or home, **one["metadata"]}}
+
+
+def _check(hub: Hub, placed: Sequence[Untyped]) -> None:
+    """Refuse what the cluster would refuse of rollouts and their workloads, but for the rules that a preview tells."""
+    if any(map(_is_rollout, placed)):
+        tried(hub, [one for one in placed if group_of(one) in _MEANT], CLUSTER, with_rules=False)
+
+
+def _is_rollout(one: Untyped) -> bool:
+    return (group_of(one), one["kind"]) in _GROUPS
 
 
 def _typed(one: Untyped) -> AnyRollout:

@@ -51,6 +51,8 @@ def _show(preview: BindingPreview, out: Console) -> None:
 
 def _title(preview: BindingPreview) -> str:
     what = f"{preview.kind} {preview.path}, {preview.resource}"
+    if not preview.is_aligned and not preview.is_done:
+        return f"{what}: nothing would be written"
     if not preview.is_aligned:
         return f"{what}: it is copied to each cluster at once, and nothing is aligned"
     moves = sum(one.moves for one in preview.clusters)
@@ -81,7 +83,7 @@ def _ending(preview: BindingPreview) -> Iterator[str]:
     if preview.is_aligned:
         yield from _bounds(preview)
     yield from preview.problems
-    if preview.is_done:
+    if preview.is_done or not preview.is_aligned:
         return
     yield "not where they should be, in the end:"
     for one in preview.clusters:

@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import click
 from msgspec import Struct
@@ -20,21 +20,22 @@ from kedge.api.karmada.clusters import Cluster
 from kedge.api.karmada.overrides import ClusterOverridePolicy, OverridePolicy
 from kedge.api.karmada.policies import ClusterPropagationPolicy, PropagationPolicy
 from kedge.api.karmada.works import Work
-from kedge.controllers.align.templates import read_template
+from kedge.controllers.align.templates import kind_of, read_template
 from kedge.controllers.gather import gather
 from kedge.controllers.kinds import Kinds
 from kedge.kube.client import Client
-from kedge.kube.errors import NotFound
+from kedge.kube.errors import Forbidden, NotFound
 from kedge.plan.aligning.beside import BesideInput, beside_input
 from kedge.plan.aligning.beside_policies import Policy, asks_for_alignment, override_name, policy_name, policy_problem
 from kedge.plan.aligning.binding import BindingInput
-from kedge.plan.aligning.binding_story import BindingStory, tell_beside, tell_binding
-from kedge.plan.aligning.names import work_name
+from kedge.plan.aligning.binding_story import BindingStory, tell_beside, tell_binding, tell_refused
 from kedge.plan.aligning.observed import AnyBinding, binding_input, works_of
 from kedge.plan.aligning.overriding import AnyOverridePolicy
+from kedge.plan.aligning.refusing import refusal, work_name_of
 from kedge.plan.fields import Object
 from kedge.plan.text import listed, path_of
 
+T = TypeVar("T")
 Kind: TypeAlias = Any
 """A class of `AnyBinding`: a type checker takes the union of two for none of them."""
 NOT_SERVED: Final = "this cluster serves no bindings: is it the hub of an alignment?"
@@ -94,12 +95,15 @@ class _Hub(Struct, frozen=True):
         members = {one.metadata.name: one for one in self.members}
         return binding_input(binding, template, works_of(binding, self.works), members, self.overrides)
 
-    def story_of(self, binding: AnyBinding, template: Object | None) -> BindingStory:
-        """Where a binding stands: as `kedge align` decides, if its policy asks for that, else as a hub does."""
+    def story_of(self, binding: AnyBinding, template: Object | None, refused: str) -> BindingStory:
+        """Where a binding stands: as `kedge align` decides, if its policy asks for that, else as a hub does. `refused`:
+        why nothing is done about it, if so."""
         if isinstance(binding, ResourceBinding):
             policy = self._policy(binding)
             if policy is not None and asks_for_alignment(policy):
                 return self._story_beside(binding, template, policy)
+        if refused and binding.metadata.deletion_timestamp is None:
+            return tell_refused(binding, works_of(binding, self.works), refused)
         return tell_binding(binding, self.input_of(binding, template))
 
     def _policy(self, binding: ResourceBinding) -> Policy | None:
@@ -124,6 +128,13 @@ class _Hub(Struct, frozen=True):
         own = (one for one in self.overrides if isinstance(one, OverridePolicy))
         override = next((one for one in own if (one.metadata.namespace, one.metadata.name) == where), None)
         return beside_input(binding.spec, template, works_of(binding, self.works), self.members, override)
+
+
+def _by_name(found: Iterable[T], name: Callable[[T], str]) -> dict[str, list[T]]:
+    grouped: dict[str, list[T]] = {}
+    for one in found:
+        grouped.setdefault(name(one), []).append(one)
+    return grouped
 
 
 class BindingReader:
@@ -160,15 +171,14 @@ class BindingReader:
         return binding, hub.input_of(binding, await self.template(binding))
 
     async def _works_of(self, binding: AnyBinding) -> Sequence[Work]:
-        bound = binding.spec.resource
-        named = {"metadata.name": work_name(bound.kind, bound.name, bound.namespace)}
-        return (await self._client.list(Work, fields=named)).items
+        return (await self._client.list(Work, fields={"metadata.name": work_name_of(binding)})).items
 
     async def story(self, which: BindingName) -> BindingStory:
         """Where a binding stands. If there is none, the error names those that exist."""
         binding = await self._named(which)
         hub = await self._with_policies(await self._hub(await self._works_of(binding)))
-        return hub.story_of(binding, await self.template(binding))
+        refused = await self._refusal(binding, await self._beside(binding), hub.works)
+        return hub.story_of(binding, await self.template(binding), refused)
 
     async def stories(self, kind: Kind, namespace: str | None) -> list[BindingStory]:
         """All bindings of a kind, in a namespace or in all of them."""
@@ -176,8 +186,29 @@ class BindingReader:
         if not bindings:
             return []
         hub = await self._with_policies(await self._hub((await self._client.list(Work)).items))
+        alike, works = _by_name(bindings, work_name_of), _by_name(hub.works, lambda work: work.metadata.name)
         templates = await gather([partial(self.template, one) for one in bindings])
-        return list(map(hub.story_of, bindings, templates))
+        names = list(map(work_name_of, bindings))
+        refused = [
+            await self._refusal(one, alike[name], works.get(name, ()))
+            for one, name in zip(bindings, names, strict=True)
+        ]
+        return list(map(hub.story_of, bindings, templates, refused))
+
+    async def refusal(self, binding: AnyBinding) -> str:
+        """Why nothing is done about a binding; empty if something is."""
+        return await self._refusal(binding, await self._beside(binding), await self._works_of(binding))
+
+    async def _refusal(self, binding: AnyBinding, others: Iterable[AnyBinding], works: Iterable[Work]) -> str:
+        return refusal(binding, await kind_of(self._kinds, binding), others, works)
+
+    async def _beside(self, binding: AnyBinding) -> Sequence[AnyBinding]:
+        """The bindings beside it, as far as the user may see them."""
+        with suppress(Forbidden):
+            kind: Kind = type(binding)
+            found: Sequence[AnyBinding] = (await self._client.list(kind, binding.metadata.namespace)).items
+            return found
+        return ()
 
     async def is_aligned_beside(self, binding: AnyBinding) -> bool:
         """Whether `kedge align` decides on a binding, beside a Karmada."""

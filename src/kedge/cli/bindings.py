@@ -38,7 +38,7 @@ from kedge.plan.aligning.binding_story import (
     explained_binding,
     explained_cluster,
 )
-from kedge.plan.aligning.names import work_name
+from kedge.plan.aligning.refusing import work_name_of
 from kedge.plan.text import listed, natural
 
 ALL: Final = ("bindings", "binding")
@@ -139,8 +139,7 @@ def binding_status(
 async def watch_binding(client: Client, which: BindingName, timeout: float | None, form: str) -> BindingStory:
     """Show a binding until it is done and stays so, or until time is up. Returns the last story."""
     reader = BindingReader(client)
-    bound = (await reader.one(which))[0].spec.resource
-    named = {"metadata.name": work_name(bound.kind, bound.name, bound.namespace)}
+    named = {"metadata.name": work_name_of((await reader.one(which))[0])}
     works = Cache(client, metadata_of(Work.resource), fields=named)
     own = Cache(client, metadata_of(which.kind.resource), which.namespace, fields={"metadata.name": which.name})
 

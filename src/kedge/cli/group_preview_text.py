@@ -84,7 +84,8 @@ def _title(group: GroupPreview) -> str:
         for kind, count in counts.items()
         if count
     ]
-    return f"rollout group {group.path}: {', '.join(said) or 'no pod would move'}"
+    nothing = "no pod would move" if group.zones else "no StatefulSet would be left in it"
+    return f"rollout group {group.path}: {', '.join(said) or nothing}"
 
 
 def _waves(group: GroupPreview) -> Table:
@@ -107,7 +108,8 @@ def _ending(result: GroupsResult, group: GroupPreview) -> Iterator[str]:
         at = result.taken + timedelta(seconds=group.ends)
         yield f"ends after {span(group.ends)}, at {at:%Y-%m-%d %H:%M:%S} UTC"
     elif group.ends is not None:
-        yield "every pod is updated and ready"
+        if group.zones:
+            yield "every pod is updated and ready"
     else:
         moved = f"after {span(group.last_move)}" if group.moves else "from the beginning"
         yield f"does not end within {span(result.within)}: it stands still {moved}"

@@ -81,7 +81,8 @@ async def _found(
     if prefix != "pod/" and await has_sets(client, where, rest):
         found = GroupName(where, rest)
     if found is None and prefix:
-        raise click.ClickException(f"there is no {prefix.strip('/')} {rest} of a rollout group in namespace {where}")
+        of_pod = f"there is no pod {rest} of a rollout group in namespace {where}"
+        raise click.ClickException(of_pod if prefix == "pod/" else no_group(GroupName(where, rest)))
     if found is None or prefix or await placed_kind(client, name, namespace) is None:
         return found
     return None

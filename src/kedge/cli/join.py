@@ -260,7 +260,9 @@ async def _have_member(client: Client, wanted: MemberCluster) -> tuple[MemberClu
     try:
         return await client.create(MemberCluster, wanted, manager=MANAGER), True
     except AlreadyExists:
-        return await client.get(MemberCluster, wanted.metadata.name), False
+        from kedge.cli.karmada_join import not_leaving
+
+        return not_leaving(await client.get(MemberCluster, wanted.metadata.name)), False
 
 
 def agent_account(found: MemberCluster) -> list[tuple[type[ServiceAccount | Role | RoleBinding], Value]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import click
 
 from kedge import rights
+from kedge.api.cluster import MemberCluster
 from kedge.api.core import Namespace, ServiceAccount
 from kedge.api.fleet import SYSTEM_NAMESPACE
 from kedge.api.karmada.clusters import Cluster
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from kedge.kube.client import Client
 
 MANAGER = "kedge-join"
+Member = TypeVar("Member", MemberCluster, Cluster)
 Made: TypeAlias = tuple[type[ServiceAccount | Role | RoleBinding], Value, str]
 
 
@@ -31,7 +33,7 @@ async def join_karmada(client: Client, name: str, subject: Subject, labels: Mapp
     try:
         found, made = await client.create(Cluster, wanted, manager=MANAGER), True
     except AlreadyExists:
-        found, made = await client.get(Cluster, name), False
+        found, made = not_leaving(await client.get(Cluster, name)), False
     except NotFound as error:
         raise click.ClickException(f"this cluster serves no Clusters of Karmada: is it the hub? {advice}") from error
     with suppress(AlreadyExists):
@@ -40,6 +42,17 @@ async def join_karmada(client: Client, name: str, subject: Subject, labels: Mapp
         with suppress(AlreadyExists):
             await client.create(kind, body, namespace, manager=MANAGER)
     return made
+
+
+def not_leaving(found: Member) -> Member:
+    """A member that is there to stay. One that is being deleted cannot be joined."""
+    meta, kind = found.metadata, found.resource.kind.lower()
+    if meta.deletion_timestamp is None:
+        return found
+    raise click.ClickException(
+        f"{kind}/{meta.name} is being deleted: wait until it is gone, and join it then. `kubectl describe {kind}"
+        f" {meta.name}` shows what it waits for"
+    )
 
 
 def identity(found: Cluster, subject: Subject) -> Iterator[Made]:

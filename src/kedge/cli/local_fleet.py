@@ -46,8 +46,12 @@ def detach(members: int, port: int, file: Path, *, bare: bool = False, notificat
 
 
 def down(file: Path) -> None:
-    """End the fleet that wrote this kubeconfig."""
+    """End the fleet that wrote this kubeconfig. Removes what is left of one that was killed."""
     running = _running(file)
+    if running is None and pid_file(file).exists():
+        remove_files(file)
+        click.echo(f"the fleet is not running any more: removed {file}, which it left")
+        return
     if running is None:
         raise click.ClickException(f"no fleet is running: none wrote {file}")
     os.kill(running, signal.SIGTERM)

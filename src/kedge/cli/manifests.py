@@ -82,7 +82,7 @@ def member(
     ]
     more = rights.GRANT_ANY if grant_any else ()
     if kinds or namespaces:
-        itself = rights.MEMBER_ITSELF if api == FLEET else rights.KARMADA_MEMBER_ITSELF
+        itself = rights.MEMBER_ITSELF if api == FLEET else _karmada_member_itself(namespaces)
         placing = rights.placing(kinds, namespaces)
         granted = [
             *_may_everywhere(MEMBER, (*itself, *placing.everywhere, *more)),
@@ -98,6 +98,11 @@ def member(
         *granted,
         _deployment(MEMBER, image, command, 1, secret=HUB_SECRET),
     ]
+
+
+def _karmada_member_itself(namespaces: Sequence[str]) -> tuple[PolicyRule, ...]:
+    """Those namespaces, if any are named, come with the rights in them."""
+    return (*rights.KARMADA_MEMBER_ITSELF, *(() if namespaces else rights.NEW_NAMESPACES))
 
 
 def align() -> list[Manifest]:

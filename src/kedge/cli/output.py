@@ -26,7 +26,8 @@ from kedge.cli.render import (
 )
 from kedge.cli.runs import find_run, is_run, run_story, show_run
 from kedge.cli.safe_text import bounded, bounded_place, printable
-from kedge.cli.targets import NO_PLACEMENTS, Hub, PlacementTarget, find
+from kedge.cli.served_kinds import without_placements
+from kedge.cli.targets import Hub, PlacementTarget, find
 from kedge.cli.watch import PlacementTree, screen, watch_placement, watch_run
 from kedge.kube.client import Client
 from kedge.kube.errors import Forbidden, NotFound
@@ -83,7 +84,7 @@ async def _all(client: Client, namespace: str | None) -> list[Story]:
         try:
             page = await client.list(kinds.placement, namespace if namespaced else None)
         except NotFound as error:
-            raise click.ClickException(NO_PLACEMENTS) from error
+            raise click.ClickException(await without_placements(client)) from error
         found += [tell(placement) for placement in page.items]
     return sorted(found, key=lambda story: (natural(story.namespace or ""), natural(story.name)))
 

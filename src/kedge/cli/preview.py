@@ -25,7 +25,8 @@ from kedge.api.dialect import Dialect
 from kedge.api.placement_kinds import PLACEMENT_KINDS
 from kedge.api.staged import ClusterStagedUpdateRun, StagedUpdateRun
 from kedge.cli.preview_text import PreviewResult, span
-from kedge.cli.targets import NO_PLACEMENTS, Hub, PlacementName, quiet_logs
+from kedge.cli.served_kinds import without_placements
+from kedge.cli.targets import Hub, PlacementName, quiet_logs
 from kedge.kube.client import Client
 from kedge.kube.codec import Untyped
 from kedge.kube.errors import ApiError, NotFound
@@ -42,6 +43,7 @@ from kedge.simulate.preview.fleet_state import (
     to_yaml,
 )
 from kedge.simulate.preview.runner import Assumptions, Change, measured_times, run_preview, worst_case
+from kedge.simulate.preview.trial import Refused, read_trial, run_trial
 
 _PROGRESS_EVERY: Final = 0.5  # seconds
 _CLEAR_LINE: Final = "\r\033[K"
@@ -201,7 +203,8 @@ def _from_hub(hub: Hub, targets: tuple[Target, ...], changed: Sequence[Untyped])
         try:
             return await read_fleet(client, targets, changed, now)
         except NotFound as error:
-            raise click.ClickException(NO_PLACEMENTS) from error
+            name = targets[0].path if targets else ""
+            raise click.ClickException(await without_placements(client, name)) from error
 
     return hub.ask(question)
 
@@ -222,6 +225,21 @@ def read_objects(name: str) -> tuple[Untyped, ...]:
     if not found:
         raise click.ClickException(f"{name} holds no objects")
     return found
+
+
+def tried(hub: Hub, objects: Sequence[Untyped], who: str, *, with_rules: bool = True) -> tuple[Untyped, ...]:
+    """The objects of a file as they would be once it is applied. What `who` would refuse ends the command.
+
+    Without the rules of definitions, if the preview itself tells what these refuse.
+    """
+    if not objects:
+        return ()
+    try:
+        trial = hub.ask(lambda client: read_trial(client, objects, with_rules=with_rules))
+        with quiet_logs():
+            return run_trial(trial)
+    except Refused as error:
+        raise click.ClickException(f"{who} would refuse {error}") from error
 
 
 def _text(name: str) -> str:

@@ -23,6 +23,7 @@ from kedge.api.reasons import APPROVAL_GIVEN, APPROVED
 from kedge.cli.hub_lease import hub_silent_since
 from kedge.cli.render import can_draw, console, line_of
 from kedge.cli.safe_text import printable
+from kedge.cli.served_kinds import without_placements
 from kedge.cli.targets import MANAGER, PLACEMENT, RUN, Hub, PlacementName, PlacementTarget
 from kedge.controllers.hub.run_writes import roll_back
 from kedge.kube.client import Client
@@ -49,9 +50,16 @@ async def find_run(client: Client, name: str, namespace: str | None) -> tuple[Pl
     try:
         return which, await client.get(which.kinds.run, which.name, which.namespace)
     except NotFound as error:
+        raise click.ClickException(await _what_there_is(client, which)) from error
+
+
+async def _what_there_is(client: Client, which: PlacementName) -> str:
+    try:
         known = (await client.list(which.kinds.run, which.namespace)).items
-        there = f": there is {listed(run.metadata.name for run in known)}" if known else ", nor any other run"
-        raise click.ClickException(f"there is no {which.kinds.run.resource.kind} {which.path}{there}") from error
+    except NotFound:
+        return await without_placements(client, which.path)
+    there = f": there is {listed(run.metadata.name for run in known)}" if known else ", nor any other run"
+    return f"there is no {which.kinds.run.resource.kind} {which.path}{there}"
 
 
 async def is_run(client: Client, name: str, namespace: str | None) -> bool:

@@ -20,6 +20,7 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.placement_kinds import CLUSTER, NAMESPACED, Binding, Placement, PlacementKinds, PolicySnapshot, Run
 from kedge.api.work import Work
 from kedge.cli.hub_lease import hub_silent_since
+from kedge.cli.served_kinds import without_placements
 from kedge.controllers.hub.selected_objects import selected_now
 from kedge.controllers.hub.snapshot_writes import ResourceSnapshots
 from kedge.kube.client import Client
@@ -40,7 +41,6 @@ T = TypeVar("T")
 MANAGER = "kedge-cli"
 PLACEMENT, RUN = "placement/", "run/"
 """What may stand before the name of a placement or a run, if something else has the same name."""
-NO_PLACEMENTS = "this cluster serves no placements: is it the hub? `kedge install hub` prints what a hub needs"
 _WORKS_AT_ONCE = 50  # a page of them: they hold all manifests, which are not needed
 
 
@@ -252,7 +252,7 @@ async def _what_there_is(client: Client, which: PlacementName) -> str:
     try:
         known = await _names(client, CLUSTER) + await _names(client, NAMESPACED)
     except NotFound:
-        return NO_PLACEMENTS
+        return await without_placements(client, which.path)
     missing = f"there is no {which.kind} {which.path}"
     namesakes = [path for path in known if path.rpartition("/")[2] == which.name]
     close = namesakes or get_close_matches(which.path, known)

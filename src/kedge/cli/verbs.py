@@ -44,10 +44,19 @@ def hub_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return asked
 
 
+def _suited(context: click.Context, _: click.Parameter, name: str) -> str:
+    """Refuse KIND/NAME of a kind that the verb is not for."""
+    from kedge.cli.unsuited_verbs import unsuited
+
+    if problem := unsuited(context.info_name or "", name):
+        raise click.ClickException(problem)
+    return name
+
+
 def placement_argument(command: F) -> F:
     """The argument that names a placement."""
     command = click.option("-n", "--namespace", help="The namespace of a namespaced object.")(command)
-    return click.argument("placement", metavar="[KIND/]NAME")(command)
+    return click.argument("placement", metavar="[KIND/]NAME", callback=_suited)(command)
 
 
 def output_option(*forms: str) -> Callable[[F], F]:
@@ -215,7 +224,7 @@ def rollback(placement: str, namespace: str | None, index: int | None, hub: Hub)
 def run_argument(command: F) -> F:
     """The argument that names a run."""
     command = click.option("-n", "--namespace", help="The namespace of a StagedUpdateRun.")(command)
-    return click.argument("run")(command)
+    return click.argument("run", callback=_suited)(command)
 
 
 @click.command()

@@ -34,7 +34,6 @@ from kedge.api.karmada.keys import (
 from kedge.api.karmada.overrides import OverridePolicy
 from kedge.api.karmada.policies import PropagationPolicy
 from kedge.api.karmada.works import Work
-from kedge.controllers.align.execution import reflected
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import Untyped, untyped
@@ -47,6 +46,7 @@ from kedge.kube.source import Source, WatchedObject
 from kedge.plan.aligning.binding import propagated
 from kedge.plan.aligning.names import work_name, work_namespace
 from kedge.plan.aligning.overriding import overridden
+from kedge.plan.aligning.reflecting import reflected
 from kedge.plan.aligning.scheduling import Candidate
 from kedge.plan.fields import patched
 

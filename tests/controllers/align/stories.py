@@ -22,12 +22,15 @@ from kedge.api.karmada.proposed import ProposedBinding
 from kedge.api.karmada.works import Work
 from kedge.api.kruise import CloneSet
 from kedge.kube.client import Client
+from kedge.kube.codec import untyped
 from kedge.kube.patches import MergePatch
 from support.waiting import until, until_so
 
 NAMESPACE = "default"
 OLD, NEW, BAD, FIXED = "nginx:v1", "nginx:v2", "nginx:bad", "nginx:v3"
 DEPLOYMENT, CLONE_SET = re.findall(r"(?s)```yaml\n(.*?)```", (Path(__file__).parent / "stories.txt").read_text())
+
+_COUNTS = ("replicas", "availableReplicas", "updatedReplicas", "unavailableReplicas")
 
 
 class StoryBed(Struct, frozen=True):
@@ -64,14 +67,7 @@ async def play_deployment(bed: StoryBed) -> None:
         assert recorder.most_kept() <= 11
         assert recorder.most <= 11 or not bed.deletes_first
 
-        async def is_reported() -> bool:
-            found = await bed.hub.get(Deployment, "demo", NAMESPACE)
-            return (
-                found.status.updated_replicas == found.status.available_replicas == 10
-                and found.status.observed_generation == found.metadata.generation
-            )
-
-        await until_so(is_reported, bed.within)
+        await until_so(lambda: _is_counted(bed, Deployment, updated=10), bed.within)
         await until_so(lambda: _is_healthy(bed, "demo-deployment"), bed.within)
         await _gone(bed, "demo-deployment", recorder)
         await bed.hub.delete(Deployment, "demo", NAMESPACE)
@@ -120,6 +116,7 @@ async def play_clone_set(bed: StoryBed) -> None:
         await bed.apply(CLONE_SET)
         await until(lambda: recorder.ready_images() == [OLD] * 4 + [NEW] * 6, bed.within)
         await until_so(lambda: _is_healthy(bed, "demo-cloneset"), bed.within)
+        await until_so(lambda: _is_counted(bed, CloneSet, updated=6), bed.within)
         await _stays(bed, CloneSet, recorder, *[OLD] * 4, *[NEW] * 6)
         assert recorder.most_of[NEW] == 6
         lifted = MergePatch({"spec": {"updateStrategy": {"partition": 0}}})
@@ -156,6 +153,7 @@ async def play_stateful_set(bed: StoryBed) -> None:
         await bed.apply(stateful_set(NEW, partition=4))
         await until(lambda: recorder.ready_images() == [OLD] * 4 + [NEW] * 6, bed.within)
         await until_so(lambda: _is_healthy(bed, "demo-statefulset"), bed.within)
+        await until_so(lambda: _is_counted(bed, StatefulSet, updated=6), bed.within)
         await _stays(bed, StatefulSet, recorder, *[OLD] * 4, *[NEW] * 6)
         assert recorder.most_of[NEW] == 6
         await bed.apply(stateful_set(NEW))
@@ -189,6 +187,14 @@ async def _versions(bed: StoryBed, kind: type[Any]) -> list[str]:
     works = (await bed.hub.list(Work)).items
     found = [await member.get(kind, "demo", NAMESPACE) for member in bed.members.values()]
     return [one.metadata.resource_version for one in (*works, *found)]
+
+
+async def _is_counted(bed: StoryBed, kind: type[Any], *, updated: int) -> bool:
+    """Whether the resource itself shows the pods of all clusters, so that `kubectl rollout status` ends."""
+    found = await bed.hub.get(untyped(kind.resource), "demo", NAMESPACE)
+    counts = {name: found["status"].get(name) or 0 for name in _COUNTS}
+    is_seen = found["status"].get("observedGeneration") == found["metadata"]["generation"]
+    return is_seen and counts == dict(zip(_COUNTS, (10, 10, updated, 0), strict=True))
 
 
 async def _is_healthy(bed: StoryBed, binding: str) -> bool:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
+
+import click
+import pytest
 
 from controllers.align.align_bed import SHOP, AlignBed, align_bed
 from controllers.align.recorder import PodRecorder
@@ -13,6 +17,8 @@ from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.clusters import Cluster
 from kedge.api.karmada.policies import PropagationPolicy
 from kedge.api.karmada.works import Work
+from kedge.api.rbac import Subject
+from kedge.cli.karmada_join import join_karmada
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
 from support.virtual import run
@@ -128,6 +134,66 @@ def test_the_replicas_of_a_cluster_that_leaves_run_elsewhere_before_it_is_gone()
             assert [(one.name, one.replicas) for one in found.spec.clusters] == [("cluster-1", 10)]
 
     run(body())
+
+
+async def stays(here: AlignBed, reason: str, words: str) -> None:
+    """Cluster-1 is being deleted, stays, and says why."""
+
+    async def is_said() -> bool:
+        found = find_condition((await here.hub.get(Cluster, "cluster-1")).status.conditions, "Leaving")
+        return found is not None and found.reason == reason and words in found.message
+
+    await until_so(is_said, 60)
+
+
+async def told(here: AlignBed, reason: str) -> list[Event]:
+    return [one for one in (await here.hub.list(Event)).items if one.reason == reason]
+
+
+def test_a_cluster_that_a_binding_names_by_hand_says_what_it_waits_for_and_goes_when_it_is_taken_out() -> None:
+    async def body() -> None:
+        async with align_bed(*TWO) as here:
+            await here.deploy(Deployment, {"cluster-1": 2, "cluster-2": 1})
+            await here.until_images(*["app:1"] * 3)
+            await here.hub.delete(Cluster, "cluster-1")
+            words = "ResourceBinding shop/demo-deployment names it in spec.clusters: take it out there"
+            await stays(here, "BindingsRemain", words)
+            before = (await here.hub.get(Cluster, "cluster-1")).metadata.resource_version
+            with pytest.raises(click.ClickException, match="cluster/cluster-1 is being deleted"):
+                await join_karmada(here.hub, "cluster-1", Subject(kind="User", name="you"), {}, "")
+            await asyncio.sleep(120)
+            assert (await here.hub.get(Cluster, "cluster-1")).metadata.resource_version == before
+            (event,) = await told(here, "ClusterStays")
+            assert words in event.message
+            assert event.count in (None, 1)
+            taken_out = MergePatch({"spec": {"clusters": [{"name": "cluster-2", "replicas": 3}]}})
+            await here.hub.patch(ResourceBinding, "demo-deployment", taken_out, SHOP)
+            await until_so(lambda: is_gone(here, Cluster, "cluster-1"), 120)
+            assert len(await here.images()) == 3
+
+    run(body())
+
+
+def test_a_cluster_whose_replicas_fit_nowhere_else_says_so_until_they_do() -> None:
+    async def body() -> None:
+        async with align_bed(*TWO) as here:
+            await divided(here)
+            await here.until_images(*["app:1"] * 10)
+            only = {"spec": {"placement": {"clusterAffinity": {"clusterNames": ["cluster-1"]}}}}
+            await here.hub.patch(PropagationPolicy, "all", MergePatch(only), SHOP)
+            await until_so(lambda: _runs_in_cluster_1_alone(here), 120)
+            await here.hub.delete(Cluster, "cluster-1")
+            await stays(here, "BindingsRemain", "ResourceBinding shop/demo-deployment has no other cluster")
+            anywhere = {"spec": {"placement": {"clusterAffinity": None}}}
+            await here.hub.patch(PropagationPolicy, "all", MergePatch(anywhere), SHOP)
+            await until_so(lambda: is_gone(here, Cluster, "cluster-1"), 600)
+            assert len(await told(here, "ClusterStays")) == 1
+
+    run(body())
+
+
+async def _runs_in_cluster_1_alone(here: AlignBed) -> bool:
+    return {one.metadata.namespace for one in (await here.hub.list(Work)).items} == {"karmada-es-cluster-1"}
 
 
 def test_a_cluster_that_is_not_heard_leaves_without_its_works_and_its_pods_stay() -> None:

@@ -12,20 +12,26 @@ import pytest
 from controllers.align.align_bed import SHOP, AlignBed, align_bed
 from controllers.align.recorder import PodRecorder
 from kedge.api.apps import Deployment
+from kedge.api.core import ConfigMap, Namespace
+from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.keys import RETAIN_REPLICAS
 from kedge.api.karmada.works import Work
+from kedge.api.resource import Resource
 from kedge.controllers.align.execution import MANAGER
 from kedge.embedded import cluster
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.embedded.inprocess import InProcessTransport
 from kedge.embedded.request_info import Caller
 from kedge.kube.client import Client
+from kedge.kube.codec import untyped
+from kedge.kube.errors import Forbidden, Status
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
+from kedge.kube.transport import Request
 from kedge.roles import add_karmada_member
 from support.stage import LoopClock
 from support.virtual import run
-from support.waiting import until
+from support.waiting import until, until_so
 
 SIZES = {"cluster-1": 2, "cluster-2": 3}
 RETAINS = {RETAIN_REPLICAS: "true"}
@@ -166,5 +172,83 @@ def test_one_process_may_be_the_agent_of_several_members() -> None:
                 server = EmbeddedCluster(name, clock=clock, rng=Random(name))
                 hub = await manager.connect(f"hub for {name}", server.transport())
                 add_karmada_member(manager, name, hub, await manager.connect(name, server.transport()))
+
+    run(body())
+
+
+TEAM = "team"
+
+
+async def in_team(here: AlignBed) -> None:
+    """A ConfigMap in a namespace that the member has not."""
+    await here.hub.create(Namespace, {"metadata": {"name": TEAM}})
+    await here.hub.create(ConfigMap, {"metadata": {"name": "prices", "namespace": TEAM}, "data": {"tea": "2"}})
+    resource = {"apiVersion": "v1", "kind": "ConfigMap", "name": "prices"}
+    spec = {"resource": resource, "clusters": [{"name": "cluster-1"}]}
+    await here.hub.create(ResourceBinding, {"metadata": {"name": "prices", "namespace": TEAM}, "spec": spec})
+
+
+def test_a_namespace_that_is_missing_is_created_and_stays() -> None:
+    async def body() -> None:
+        async with align_bed("cluster-1") as here:
+            member = here.members["cluster-1"]
+
+            async def is_there() -> bool:
+                return "prices" in {one.metadata.name for one in (await member.list(ConfigMap, TEAM)).items}
+
+            await in_team(here)
+            await until_so(is_there)
+            await here.hub.delete(ResourceBinding, "prices", TEAM)
+            await asyncio.sleep(30)
+            assert not await is_there()
+            assert TEAM in {one.metadata.name for one in (await member.list(Namespace)).items}
+
+    run(body())
+
+
+def test_an_agent_that_may_not_create_a_namespace_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    create = Client.create
+
+    async def refusing(self: Client, kind: Any, body: Any, *where: Any, **given: Any) -> Any:
+        if given.get("manager") == MANAGER and kind is Namespace:
+            asked = Request("POST", "/api/v1/namespaces")
+            raise Forbidden(asked, Status(code=403, reason="Forbidden", message="no rights"))
+        return await create(self, kind, body, *where, **given)
+
+    monkeypatch.setattr(Client, "create", refusing)
+
+    async def body() -> None:
+        async with align_bed("cluster-1") as here:
+
+            async def is_said() -> bool:
+                works = (await here.hub.list(Work)).items
+                said = [condition.message for work in works for condition in work.status.conditions]
+                return any("no namespace team, and the agent may not create it: create it there" in one for one in said)
+
+            await in_team(here)
+            await until_so(is_said)
+
+    run(body())
+
+
+def test_of_a_kind_of_ones_own_all_of_the_status_is_reported() -> None:
+    jobs = untyped(Resource("batch", "v1", "Job", "jobs"))
+
+    async def body() -> None:
+        async with align_bed("cluster-1") as here:
+            pod = {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a:1"}]}
+            await here.hub.create(
+                jobs, {"metadata": {"name": "once", "namespace": SHOP}, "spec": {"template": {"spec": pod}}}
+            )
+            resource = {"apiVersion": "batch/v1", "kind": "Job", "name": "once"}
+            spec = {"resource": resource, "clusters": [{"name": "cluster-1"}]}
+            await here.hub.create(ResourceBinding, {"metadata": {"name": "once-job", "namespace": SHOP}, "spec": spec})
+
+            async def is_reported() -> bool:
+                found = (await here.hub.get(ResourceBinding, "once-job", SHOP)).status.aggregated_status
+                said = [condition for one in found for condition in (one.status or {}).get("conditions", ())]
+                return "Complete" in [condition["type"] for condition in said]
+
+            await until_so(is_reported)
 
     run(body())

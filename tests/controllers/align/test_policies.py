@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -164,7 +165,7 @@ async def _is_as_karmada_stores_it(here: AlignBed, found: ResourceBinding) -> No
     assert scheduled is not None
     assert (scheduled.status, scheduled.reason) == ("True", "Success")
     (work,) = (await here.hub.list(Work, "karmada-es-cluster-1")).items
-    assert work.metadata.labels == {BINDING_ID: meta.labels[BINDING_ID]}
+    assert work.metadata.labels[BINDING_ID] == meta.labels[BINDING_ID]
 
 
 def test_what_is_no_workload_is_copied_to_all_clusters_and_follows_its_policy() -> None:
@@ -262,6 +263,103 @@ def test_what_a_deleted_policy_brought_stays_and_another_policy_takes_it() -> No
 
             await until_so(is_released)
             await until_values(here, "1", "1")
+
+    run(body())
+
+
+async def until_held(here: AlignBed, policy: str | None) -> None:
+    """The binding of the Deployment is held by this policy; None: by none."""
+
+    async def holds() -> bool:
+        meta = (await here.hub.get(ResourceBinding, "demo-deployment", SHOP)).metadata
+        return meta.annotations.get(POLICY_NAME) == policy and (POLICY_ID in meta.labels) is (policy is not None)
+
+    await until_so(holds)
+
+
+@pytest.mark.parametrize("way", ["the same", "made anew", "another"])
+def test_what_a_policy_let_go_of_is_claimed_again_by_the_next_that_means_it(way: str) -> None:
+    async def body() -> None:
+        async with align_bed(*TWO) as here:
+            placement = divided(cluster_1=2, cluster_2=3)
+            await policy(here, {**DEPLOYMENTS, "name": "demo"}, placement=placement)
+            await deployment(here, 10)
+            await until_clusters(here, "demo-deployment", cluster_1=4, cluster_2=6)
+            selected = {"spec": {"resourceSelectors": [{**DEPLOYMENTS, "name": "dmeo"}]}}
+            await here.hub.patch(PropagationPolicy, "all", MergePatch(selected), SHOP)
+            await until_held(here, None)
+            if way == "the same":
+                right = {"spec": {"resourceSelectors": [{**DEPLOYMENTS, "name": "demo"}]}}
+                await here.hub.patch(PropagationPolicy, "all", MergePatch(right), SHOP)
+            elif way == "made anew":
+                await here.hub.delete(PropagationPolicy, "all", SHOP)
+                await policy(here, DEPLOYMENTS, placement=placement)
+            else:
+                await policy(here, DEPLOYMENTS, "other", placement=placement)
+            await until_held(here, "other" if way == "another" else "all")
+            await here.edit(Deployment, {"replicas": 12})
+            await until_clusters(here, "demo-deployment", cluster_1=5, cluster_2=7)
+            assert "NotClaimed" not in await reasons(here)
+
+    run(body())
+
+
+def test_a_cluster_that_a_policy_names_and_that_does_not_exist_is_told_until_it_joins() -> None:
+    async def body() -> None:
+        async with align_bed("cluster-1") as here:
+            await policy(here, MAPS, placement={"clusterAffinity": {"clusterNames": ["cluster-1", "cluster-9"]}})
+            await config(here.hub)
+            await until_values(here, "1")
+            words = "The placement names cluster-9, which does not exist."
+
+            async def says(*messages: str) -> bool:
+                told = await here.hub.get(PropagationPolicy, "all", SHOP)
+                binding = await here.hub.get(ResourceBinding, "prices-configmap", SHOP)
+                accepted = find_condition(told.status.conditions, "Accepted")
+                scheduled = find_condition(binding.status.conditions, "Scheduled")
+                if accepted is None or scheduled is None:
+                    return False
+                assert (accepted.status, scheduled.status) == ("True", "True")
+                return (accepted.message, scheduled.message) == messages
+
+            scheduled = "Binding has been scheduled successfully."
+            await until_so(lambda: says(f"The policy is followed. {words}", f"{scheduled} {words}"))
+            await asyncio.sleep(30)
+            before = await _versions(here)
+            await asyncio.sleep(120)
+            assert await _versions(here) == before
+            await here.hub.create(Cluster, {"metadata": {"name": "cluster-9"}, "spec": {}})
+            await until_so(lambda: says("The policy is followed", scheduled))
+
+    run(body())
+
+
+async def _versions(here: AlignBed) -> list[str | None]:
+    """Of the policies and bindings: they change with each write."""
+    policies = [one.metadata for one in (await here.hub.list(PropagationPolicy, SHOP)).items]
+    bindings = [one.metadata for one in (await here.hub.list(ResourceBinding, SHOP)).items]
+    return [one.resource_version for one in (*policies, *bindings)]
+
+
+async def _is_aligned(here: AlignBed) -> bool:
+    binding = await here.hub.get(ResourceBinding, "demo-deployment", SHOP)
+    return is_true(binding.status.conditions, "Aligned")
+
+
+def test_who_scales_what_a_binding_by_hand_decides_on_is_told_once() -> None:
+    async def body() -> None:
+        async with align_bed(*TWO) as here:
+            await here.deploy(Deployment, {"cluster-1": 1, "cluster-2": 2})
+            await here.until_images(*["app:1"] * 3)
+            assert "ReplicasDiffer" not in await reasons(here)
+            await here.edit(Deployment, {"replicas": 5})
+            words = "Deployment shop/demo has spec.replicas: 5, and spec.clusters of this binding 3 in all"
+            await until_so(lambda: _has_reason(here, "ReplicasDiffer", words))
+            await here.edit(Deployment, {"template": {"spec": {"containers": [{"name": "app", "image": "app:2"}]}}})
+            await here.until_images(*["app:2"] * 3)
+            (event,) = [one for one in (await here.hub.list(Event, SHOP)).items if one.reason == "ReplicasDiffer"]
+            assert (event.type, event.count in (None, 1)) == ("Normal", True)
+            await until_so(lambda: _is_aligned(here))
 
     run(body())
 

@@ -9,7 +9,7 @@ import pytest
 
 from kedge.api.karmada.keys import SEQUENCE
 from kedge.api.karmada.works import Work
-from kedge.plan.aligning.aggregating import aggregated_items, template_status
+from kedge.plan.aligning.aggregating import aggregated_items
 
 IDENTIFIER = {"ordinal": 0, "version": "v1", "kind": "Deployment", "resource": "deployments", "name": "demo"}
 DONE = {"generation": 2, "observedGeneration": 2, "alignmentSeq": 5, "resourceTemplateGeneration": 3}
@@ -80,52 +80,3 @@ def test_each_cluster_says_whether_it_was_written_and_why_not() -> None:
         ("b", False, "said so"),
     ]
     assert [one.status for one in found] == [{**DONE, **COUNTS}, None]
-
-
-def template(observed: int | None = None) -> dict[str, Any]:
-    status = {} if observed is None else {"observedGeneration": observed}
-    return {"metadata": {"generation": 3}, "spec": {"replicas": 8}, "status": status}
-
-
-def test_counts_are_added_up() -> None:
-    works = {"a": work({**DONE, **COUNTS}), "b": work({**DONE, **COUNTS, "readyReplicas": 1})}
-    assert template_status(template(), works, 2) == {
-        "replicas": 8,
-        "updatedReplicas": 8,
-        "readyReplicas": 5,
-        "availableReplicas": 8,
-        "observedGeneration": 3,
-    }
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("replicas", "updatedReplicas", "readyReplicas", "availableReplicas", "unavailableReplicas"),
-        *("updatedReadyReplicas", "updatedAvailableReplicas"),
-    ],
-)
-def test_a_count_that_only_some_clusters_report_is_the_sum_of_theirs(name: str) -> None:
-    works = {"a": work({**DONE, name: 2}), "b": work({**DONE, name: 3}), "c": work(DONE)}
-    assert template_status(template(), works, 3) == {name: 5, "observedGeneration": 3}
-
-
-@pytest.mark.parametrize(
-    ("other", "clusters"),
-    [
-        (work({**DONE, **COUNTS, "resourceTemplateGeneration": 2}), 2),
-        (work({**DONE, **COUNTS, "observedGeneration": 1}), 2),
-        (work(None), 2),
-        (work({**DONE, **COUNTS}), 3),
-    ],
-)
-def test_a_generation_is_observed_when_every_cluster_has_observed_it(other: Work, clusters: int) -> None:
-    works = {"a": work({**DONE, **COUNTS}), "b": other}
-    found = template_status(template(2), works, clusters)
-    assert found is not None
-    assert found["observedGeneration"] == 2
-    assert "observedGeneration" not in (template_status(template(), works, clusters) or {})
-
-
-def test_what_has_no_pods_has_no_counts() -> None:
-    assert template_status({"metadata": {}, "data": {}}, {}, 0) is None

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kedge.plan.aligning.aim import Aim, AlignCode
 from kedge.plan.aligning.alignment import align
-from kedge.plan.aligning.ledger import NOTHING, Member, Report, Spec
+from kedge.plan.aligning.ledger import NOTHING, Member, OwnStrategy, Report, Spec
 from kedge.plan.moving.division import divide
 
 STORY_1 = Aim(10, 2, 1)
@@ -160,10 +160,90 @@ def test_replicas_are_taken_away_only_when_others_are_available() -> None:
     assert found.waiting["a"].code == AlignCode.too_few
 
 
-def test_a_strategy_that_somebody_else_decides_on_is_charged_and_left_alone() -> None:
-    fixed = Member("a", 5, "v2", (Spec(1, "v1", 5, 1), Spec(2, "v2", 5, 2)), Report(1, 5, 5, 5), is_fixed=True)
-    found = align(Aim(10, 2), [fixed, resting("b", 5)])
+@pytest.mark.parametrize(
+    ("own", "aim", "expected"),
+    [
+        (OwnStrategy(0, 1), STORY_1, ("v2", 5, 0, 1, 0)),
+        (OwnStrategy(2, 1), STORY_1, ("v2", 5, 2, 1, 0)),
+        (OwnStrategy(3), STORY_1, None),  # more than the whole workload may have
+        (OwnStrategy(is_held=True), STORY_1, None),
+        (OwnStrategy(1), Aim(10, 2, 1, is_paused=True), None),
+        (OwnStrategy(1), Aim(10, 2, 0, 2, is_partitioned=True), ("v2", 5, 1, 0, 4)),
+        (OwnStrategy(1, 0, 4), Aim(10, 2, 0, 4, is_partitioned=True), ("v2", 5, 1, 0, 4)),
+    ],
+)
+def test_a_cluster_with_a_strategy_of_its_own_moves_by_that_alone(
+    own: OwnStrategy, aim: Aim, expected: tuple[str, int, int, int, int] | None
+) -> None:
+    member = replace(resting("a", 5), own=own)
+    found = align(aim, [member, resting("b", 5, wants="v1")])
+    assert {name: given(spec) for name, spec in found.specs.items()} == ({"a": expected} if expected else {})
+    assert expected or found.waiting["a"].code == (AlignCode.paused if aim.is_paused else AlignCode.overridden)
+
+
+def test_what_a_cluster_with_a_strategy_of_its_own_holds_is_charged() -> None:
+    own = rolling("a", Spec(2, "v2", 5, 2), updated=2, proven=0)
+    found = align(Aim(10, 2), [replace(own, own=OwnStrategy(2)), resting("b", 5)])
     assert found.specs == {}
+    assert {name: wait.code for name, wait in found.waiting.items()} == {
+        "a": AlignCode.rolling,
+        "b": AlignCode.budget_spent,
+    }
+
+
+def test_a_cluster_gets_a_strategy_of_its_own_also_without_a_release() -> None:
+    at_rest = replace(resting("a", 5, "v2"), own=OwnStrategy(0, 1))
+    (spec,) = align(STORY_1, [at_rest, resting("b", 5, "v2")]).specs.values()
+    assert given(spec) == ("v2", 5, 0, 1, 0)
+    told = replace(at_rest, specs=(replace(spec, seq=1),))
+    assert align(STORY_1, [told, resting("b", 5, "v2")]).specs == {}
+
+
+def test_a_cluster_that_is_scheduled_keeps_its_workload_without_replicas() -> None:
+    found = align(Aim(4, 1), [Member("a", 0, "v1", stays=True), Member("b", 0, "v1"), Member("c", 4, "v1")])
+    assert {name: spec.replicas for name, spec in found.specs.items()} == {"a": 0, "c": 4}
+    empty = Member("a", 0, "v2", (Spec(1, "v1", 0, 1),), Report(1), stays=True)
+    assert given(align(Aim(0, 1), [empty]).specs["a"]) == ("v2", 0, 0, 1, 0)
+
+
+def test_a_fix_comes_before_fewer_replicas_if_those_would_take_pods_that_work() -> None:
+    """Scaled down while it rolls, a Deployment takes pods away from all its ReplicaSets."""
+    specs = (Spec(11, "bad", 4, 1, 1), Spec(12, "bad", 4, 1))
+    stuck = Member("a", 3, "calm", specs, Report(12, 5, 2, 3), has_sets=True)
+    other = Member("b", 1, "calm", (Spec(9, "v3", 1, 0, 1),), Report(9, 1, 1, 1), has_sets=True)
+    found = align(Aim(4, 1), [stuck, other])
+    assert {name: given(spec) for name, spec in found.specs.items()} == {"a": ("calm", 4, 1, 0, 0)}
+
+
+@pytest.mark.parametrize(
+    ("specs", "report", "surge"),
+    [
+        ((Spec(6, "v2", 4, 1, 2), Spec(8, "v2", 4, 1, 1)), Report(8, 6, 3, 3), 2),
+        ((Spec(8, "v2", 4, 1, 1),), Report(8, 5, 3, 3), None),  # it has as many as it may
+        ((Spec(6, "v2", 4, 1, 2), Spec(8, "v2", 4, 1, 1)), Report(6, 6, 3, 3), None),  # not paused yet: see the binding
+        ((Spec(6, "v2", 6, 1, 0), Spec(8, "v2", 4, 1, 1)), Report(8, 6, 3, 3), None),  # those are to go
+    ],
+)
+def test_a_deployment_keeps_the_pods_it_has_when_it_is_paused(
+    specs: tuple[Spec, ...], report: Report, surge: int | None
+) -> None:
+    member = Member("a", 4, "v2", specs, report, has_sets=True)
+    found = align(Aim(8, 2, 1, is_paused=True), [member, resting("b", 4)]).specs
+    assert {name: given(spec) for name, spec in found.items()} == ({"a": ("v2", 4, 1, surge, 0)} if surge else {})
+
+
+def test_a_statefulset_with_a_pod_of_the_template_from_an_older_release_lets_no_other_through() -> None:
+    """That pod is not the last one: a lower partition would replace another one."""
+    specs = (Spec(17, "v2", 5, 1, 0, 4), Spec(18, "v2", 5, 1, 0, 3))
+    strays = Member("b", 5, "v2", specs, Report(18, 5, 3, 5), is_ordered=True)
+    other = Member("a", 1, "v2", (Spec(16, "v2", 1, 1),), Report(16, 1, 1, 1), is_ordered=True)
+    found = align(Aim(6, 1, 0, 3, is_partitioned=True), [other, strays])
+    assert (found.specs, found.waiting) == ({}, {})
+
+
+def test_pods_that_are_being_created_are_nothing_of_a_partition() -> None:
+    created = Member("a", 4, "v1", (Spec(1, "v1", 4, 0, 1),), Report(1, 2, 2, 0))
+    assert align(Aim(4, 1), [created]).waiting["a"].code == AlignCode.creating
 
 
 def test_a_kind_that_takes_all_its_pods_away_at_once_needs_the_budget_for_it() -> None:

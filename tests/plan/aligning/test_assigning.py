@@ -154,6 +154,32 @@ def test_what_is_scheduled_says_so() -> None:
     assert (condition.status, condition.reason) == ("True", "Success")
 
 
+def names(*clusters: str) -> dict[str, Any]:
+    return {"clusterAffinity": {"clusterNames": list(clusters)}}
+
+
+def weights(*clusters: str) -> dict[str, Any]:
+    rules = [{"targetCluster": {"clusterNames": [name]}, "weight": 1} for name in clusters]
+    return {"replicaScheduling": {**DIVIDED["replicaScheduling"], "weightPreference": {"staticWeightList": rules}}}
+
+
+@pytest.mark.parametrize(
+    ("placement", "words"),
+    [
+        (DIVIDED, "Binding has been scheduled successfully."),
+        (names("a", "b"), "Binding has been scheduled successfully."),
+        (names("a", "c"), "successfully. The placement names c, which does not exist."),
+        (names("a", "c10", "c9"), "successfully. The placement names c9 and c10, which do not exist."),
+        ({**names("a", "c"), **weights("a", "c", "d")}, "The placement names c and d, which do not exist."),
+        (weights("a"), "Binding has been scheduled successfully."),
+        (names("c"), "ready and untainted. The placement names c, which does not exist."),
+        (names("b"), "Binding has been scheduled successfully."),
+    ],
+)
+def test_clusters_that_are_named_and_do_not_exist_are_told(placement: dict[str, Any], words: str) -> None:
+    assert assigned(binding(placement), [A, B]).message.endswith(words)
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [

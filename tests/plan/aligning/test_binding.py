@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from kedge.api.karmada.bindings import BindingSpec
 from kedge.api.karmada.keys import SEQUENCE
@@ -224,6 +225,7 @@ def test_what_is_duplicated_is_copied_with_all_its_replicas() -> None:
     [
         (deployment() | {"kind": "Game", "apiVersion": "example.com/v1"}, "not a kind of workload"),
         ({"apiVersion": "v1", "kind": "ConfigMap"}, ""),
+        ({"apiVersion": "batch/v1", "kind": "Job", "spec": {"parallelism": 4}}, "Job is not divided"),
     ],
 )
 def test_a_kind_with_replicas_that_nobody_knows_is_copied_and_said_so(template: dict[str, Any], problem: str) -> None:
@@ -335,10 +337,79 @@ def test_a_cluster_without_pods_that_is_wanted_again_stays() -> None:
     assert plan.manifests["a"]["spec"]["replicas"] == 4
 
 
-def test_a_cluster_whose_strategy_a_policy_decides_on_is_left_alone() -> None:
-    first, works = deployed()
-    rule = {"plaintext": [{"path": "/spec/strategy/rollingUpdate/maxSurge", "operator": "replace", "value": 3}]}
+def override(path: str, value: Any, operator: str = "replace") -> OverridePolicy:
+    """Of the cluster a alone."""
+    rule = {"plaintext": [{"path": path, "operator": operator, "value": value}]}
     policy = {"overrideRules": [{"targetCluster": {"clusterNames": ["a"]}, "overriders": rule}]}
-    override = msgspec.convert({"metadata": {"name": "surge"}, "spec": policy}, OverridePolicy)
-    given = seen(deployment("app:2"), works, ledger=ledger_text(first.ledger), overrides=(override,))
-    assert plan_binding(given).waiting["a"].code == AlignCode.overridden
+    return msgspec.convert({"metadata": {"name": "own"}, "spec": policy}, OverridePolicy)
+
+
+def test_a_cluster_gets_the_strategy_that_a_policy_gives_it_when_the_budget_has_room_for_that() -> None:
+    first, works = deployed()
+    ledger, path = ledger_text(first.ledger), "/spec/strategy/rollingUpdate"
+    too_much = override(f"{path}/maxSurge", 3)
+    plan = plan_binding(seen(deployment("app:2"), works, ledger=ledger, overrides=(too_much,)))
+    assert plan.waiting["a"].code == AlignCode.overridden
+    alone = bound(a=10)
+    own = override(path, {"maxUnavailable": 0, "maxSurge": 1})
+    plan = plan_binding(seen(deployment("app:2"), {"a": None}, spec=alone, overrides=(own,)))
+    assert strategy_of(plan.manifests["a"]) == ("app:2", 10, {"maxUnavailable": 0, "maxSurge": 1})
+
+
+@pytest.mark.parametrize("is_paused", [True, False])
+def test_a_cluster_is_paused_by_itself(*, is_paused: bool) -> None:
+    first, works = deployed()
+    given = override("/spec/paused", is_paused, "add")
+    plan = plan_binding(seen(deployment("app:2"), works, ledger=ledger_text(first.ledger), overrides=(given,)))
+    assert [plan.manifests[name]["spec"].get("paused") for name in "ab"] == [True if is_paused else None, None]
+    assert plan.waiting["a"].code == (AlignCode.overridden if is_paused else AlignCode.budget_spent)
+
+
+def test_a_cluster_whose_pods_would_be_replaced_by_hand_keeps_what_it_has() -> None:
+    template = {**deployment(updateStrategy={"type": "RollingUpdate"}), "kind": "StatefulSet"}
+    given = override("/spec/updateStrategy/type", "OnDelete")
+    plan = plan_binding(seen(template, {"a": None, "b": None}, overrides=(given,)))
+    assert plan.waiting["a"].code == AlignCode.overridden
+    assert plan.problems == ("cluster a: StatefulSet replaces no pods by itself: its strategy is OnDelete",)
+
+
+def test_a_policy_may_say_how_many_replicas_a_cluster_has() -> None:
+    plan = plan_binding(seen(deployment(), {"a": None, "b": None}, overrides=(override("/spec/replicas", 1),)))
+    assert {name: one["spec"]["replicas"] for name, one in plan.manifests.items()} == {"a": 1, "b": 6}
+    assert plan.aim is not None
+    assert plan.aim.replicas == 7
+
+
+def test_a_workload_that_is_scaled_to_none_stays_where_it_is_scheduled() -> None:
+    first, works = deployed()
+    spec = bound(a=0, b=0)
+    plan = plan_binding(seen(deployment(replicas=0), works, ledger=ledger_text(first.ledger), spec=spec))
+    works = {name: work(manifest) for name, manifest in plan.manifests.items()}
+    last = plan_binding(seen(deployment(replicas=0), works, ledger=ledger_text(plan.ledger), spec=spec))
+    assert last.delete == ()
+    assert {name: one["spec"]["replicas"] for name, one in last.manifests.items()} == {"a": 0, "b": 0}
+
+
+def test_a_work_that_was_never_let_through_keeps_no_release_waiting() -> None:
+    """Its cluster never heard of what it asks for, and nobody else has that template any more."""
+    first, works = deployed()
+    created = work(first.manifests["a"])
+    meta, spec = replace(created.metadata, generation=1), replace(created.spec, suspend_dispatching=True)
+    created = replace(created, metadata=meta, spec=spec, status=replace(created.status, manifest_statuses=()))
+    plan = plan_binding(seen(deployment("app:2"), {**works, "a": created}, ledger=ledger_text(first.ledger)))
+    image, replicas, _ = strategy_of(plan.manifests["a"])
+    assert (image, replicas) == ("app:2", 4)
+
+
+def test_a_deployment_is_paused_when_it_has_acknowledged_that_it_may_have_fewer_pods() -> None:
+    """Paused before that, it would give up those that are more than it may have, whichever they are."""
+    first, works = deployed()
+    begun = plan_binding(seen(deployment("app:2"), works, ledger=ledger_text(first.ledger)))
+    last = begun.ledger.specs["b"][-1]
+    fewer = Spec(9, last.template, last.replicas, last.unavailable, 0)
+    ledger = ledger_text(Ledger({**begun.ledger.specs, "b": (last, fewer)}))
+    for acknowledged, is_paused in ((last.seq, None), (fewer.seq, True)):
+        works["b"] = work(revised(begun.manifests["b"], fewer, {SEQUENCE: "9"}), updated=2, seq=acknowledged)
+        plan = plan_binding(seen(deployment("app:2", paused=True), works, ledger=ledger))
+        assert plan.manifests["b"]["spec"].get("paused") is is_paused
+        assert plan.manifests["a"]["spec"]["paused"] is True

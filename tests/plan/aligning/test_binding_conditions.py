@@ -66,6 +66,16 @@ def test_a_binding_that_is_done_says_so() -> None:
     assert found.message == "All clusters are where they are to be"
 
 
+def test_a_binding_whose_pods_do_not_work_is_not_done_though_nobody_waits() -> None:
+    members = [
+        Member("a", 4, "v1", (Spec(1, "v1", 4, 1),), Report(1, 4, 4, 1)),
+        Member("b", 6, "v1", (Spec(2, "v1", 6, 1),), Report(2, 6, 6, 6)),
+    ]
+    plan = BindingPlan(aim=AIM, alignment=align(AIM, members), members=tuple(members))
+    found = aligned(plan)
+    assert (found.status, found.reason, found.message) == ("False", "Rolling", "a: 1 of 4 pods available")
+
+
 def test_a_binding_says_what_each_cluster_waits_for_and_names_what_somebody_has_to_see_to() -> None:
     found = aligned(waiting(a=AlignCode.rolling, b=AlignCode.unreachable))
     assert (found.status, found.reason) == ("False", "Unreachable")

@@ -118,6 +118,15 @@ def test_a_write_that_is_not_acknowledged_is_said() -> None:
     assert explained_binding(story)[-1] == "  write 3 is not acknowledged: its last report is about none of them"
 
 
+def test_counts_are_those_of_the_last_report_as_long_as_no_other_template_was_asked_for() -> None:
+    first, works = deployed()
+    fewer = Spec(9, first.ledger.specs["a"][0].template, 3, 1)
+    ledger = Ledger({**first.ledger.specs, "a": (*first.ledger.specs["a"], fewer)})
+    works["a"] = work(revised(first.manifests["a"], fewer, {SEQUENCE: "9"}), updated=2, generation=5)
+    a = told(seen(deployment(), works, ledger=ledger_text(ledger), spec=bound(a=3, b=6))).clusters[0]
+    assert (a.updated, a.acknowledged) == (2, 0)
+
+
 def test_what_a_cluster_could_not_apply_is_a_failure() -> None:
     first, works = deployed()
     found = works["a"]
@@ -229,6 +238,8 @@ def test_a_cluster_that_leaves_says_how_many_pods_it_has_left(pods: int, why: st
     works["a"] = reporting(given, alignmentSeq=9, replicas=pods, updatedReplicas=pods, availableReplicas=0)
     a = told(seen(deployment(), works, ledger=ledger_text(ledger), spec=bound(b=6))).clusters[0]
     assert (a.state, a.why, a.goal, a.wanted) == (State.leaving, why, 0, 0)
+    stays = told(seen(deployment(), works, ledger=ledger_text(ledger), spec=bound(a=0, b=6))).clusters[0]
+    assert stays.state is (State.leaving if pods else State.available)
 
 
 @pytest.mark.parametrize(

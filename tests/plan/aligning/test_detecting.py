@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.policies import ClusterPropagationPolicy, PropagationPolicy
@@ -13,6 +14,7 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.resource import Resource
 from kedge.plan.aligning.detecting import (
     AnyPolicy,
+    came_from_policy,
     chosen_policy,
     claim_of,
     detected_binding,
@@ -156,6 +158,39 @@ def test_a_claim_can_be_read_back_and_taken_away() -> None:
     assert set(claim_of(None).labels.values()) == {None}
     assert set(claim_of(None).annotations.values()) == {None}
     assert holder_of(ObjectMeta()) is None
+
+
+def detected(obj: dict[str, Any] = WEB) -> ObjectMeta:
+    """The metadata of a binding that a policy brought and let go of."""
+    meta = msgspec.convert(detected_binding(obj, cluster_policy("all"))["metadata"], ObjectMeta)
+    return replace(meta, labels={name: value for name, value in meta.labels.items() if value != "uid-all"})
+
+
+WEB_ROLE: dict[str, Any] = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRole",
+    "metadata": {"name": "web", "uid": UID, "resourceVersion": "1"},
+}
+OTHER_UID = UID.replace("0", "1")
+
+
+@pytest.mark.parametrize(
+    ("meta", "obj", "expected"),
+    [
+        (detected(), WEB, True),
+        (detected(WEB_ROLE), WEB_ROLE, True),
+        (ObjectMeta(labels={"propagationpolicy.karmada.io/permanent-id": "uid-all"}), WEB, True),
+        (ObjectMeta(), WEB, False),
+        (ObjectMeta(labels=detected().labels), WEB, False),
+        (replace(detected(), labels={"resourcebinding.karmada.io/permanent-id": OTHER_UID}), WEB, False),
+        (detected(), {**WEB, "metadata": {**WEB["metadata"], "uid": OTHER_UID}}, False),
+    ],
+    ids=("let go", "of the cluster", "held", "by hand", "no owner", "owned, by hand", "of one that is gone"),
+)
+def test_a_binding_that_a_policy_brought_is_told_from_one_that_was_written_by_hand(
+    meta: ObjectMeta, obj: dict[str, Any], expected: bool
+) -> None:
+    assert came_from_policy(meta, obj) is expected
 
 
 def binding(obj: dict[str, Any], by: AnyPolicy) -> ResourceBinding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from kedge.plan.aligning import interpreter
@@ -38,6 +39,13 @@ def deployment(unavailable: int | str, surge: int | str, **spec: Any) -> dict[st
 
 def clone_set(image: str = "app:1", **strategy: Any) -> dict[str, Any]:
     return workload("CloneSet", "apps.kruise.io/v1alpha1", image, updateStrategy=strategy)
+
+
+def test_strategies_and_statuses_are_written_as_the_proposal_types_them() -> None:
+    strategy = RollingStrategy(paused=False, partition=4, max_unavailable="25%")
+    assert msgspec.to_builtins(strategy) == {"paused": False, "partition": 4, "maxUnavailable": "25%"}
+    status = UnifiedRollingStatus(generation=2, observed_generation=1, updated_ready_replicas=3)
+    assert msgspec.to_builtins(status) == {"generation": 2, "observedGeneration": 1, "updatedReadyReplicas": 3}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kedge.plan.aligning.ledger import NOTHING, Member, Report, Spec
@@ -9,7 +11,7 @@ from kedge.plan.aligning.ledger import NOTHING, Member, Report, Spec
 FIRST, SECOND, THIRD = Spec(1, "v1", 4, 1), Spec(2, "v2", 4, 2), Spec(5, "v3", 6)
 
 
-def member(*specs: Spec, report: Report = NOTHING, superseded: int = 0, **given: bool) -> Member:
+def member(*specs: Spec, report: Report = NOTHING, superseded: int = 0, **given: Any) -> Member:
     return Member("a", 4, "v2", specs, report, superseded=superseded, **given)
 
 

@@ -185,8 +185,23 @@ def test_of_several_selectors_the_most_exact_counts_and_of_the_same_the_later_na
     assert applied(other, one).policies == ("a", "b")
 
 
-def test_a_path_that_is_empty_means_the_whole_object() -> None:
-    assert applied_to(OBJECT, value("", "replace", {"kind": "Other"})) == {"kind": "Other"}
+@pytest.mark.parametrize(
+    "overriders",
+    [
+        *(
+            value(path, "replace", "other")
+            for path in ("", "/kind", "/apiVersion", "/metadata", "/metadata/name", "/metadata/namespace")
+        ),
+        value("x/metadata/namespace", "replace", "other"),
+        value("/metadata/namespace/x", "add", "other"),
+        value("/metadata/namespace", "remove"),
+        image("Repository", "replace", "other", path="/metadata/namespace"),
+    ],
+)
+def test_no_policy_says_which_object_it_is(overriders: dict[str, Any]) -> None:
+    """Whoever may write one in a namespace would else write into any other."""
+    with pytest.raises(NotOverridden, match=r"one must not .* it says which object this is"):
+        applied(policy("one", overriders))
 
 
 @pytest.mark.parametrize(

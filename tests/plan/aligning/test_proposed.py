@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from kedge.api.karmada.bindings import BoundResource, TargetCluster
 from kedge.api.karmada.proposed import ProposedBinding, ProposedBindingSpec
@@ -32,9 +33,16 @@ def test_a_binding_means_the_workload_it_is_called_after(name: str, api_version:
     assert found == BoundResource(api_version=api_version, kind=kind, name=resource, namespace="shop")
 
 
-def test_a_binding_means_the_resource_it_names() -> None:
-    named = BoundResource(api_version="v1", kind="ConfigMap", name="other")
-    assert bound_resource(binding("demo-deployment", named)) == named
+@pytest.mark.parametrize("namespace", ["", "shop"])
+def test_a_binding_means_the_resource_of_its_namespace_that_it_names(namespace: str) -> None:
+    named = BoundResource(api_version="v1", kind="ConfigMap", name="other", namespace=namespace)
+    assert bound_resource(binding("demo-deployment", named)) == replace(named, namespace="shop")
+
+
+def test_a_binding_that_names_a_resource_of_another_namespace_is_refused() -> None:
+    named = BoundResource(api_version="v1", kind="Secret", name="key", namespace="bank")
+    with pytest.raises(NotBound, match=r"spec\.resource\.namespace is bank, but the binding is in shop"):
+        bound_resource(binding("key-secret", named))
 
 
 @pytest.mark.parametrize("name", ["demo", "demo-configmap", "-deployment", "deployment"])

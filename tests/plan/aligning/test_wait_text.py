@@ -7,13 +7,13 @@ from msgspec.structs import replace
 
 from kedge.plan.aligning.aim import Aim, AlignCode
 from kedge.plan.aligning.alignment import align
-from kedge.plan.aligning.ledger import NOTHING, Member, Report, Spec
+from kedge.plan.aligning.ledger import NOTHING, Member, OwnStrategy, Report, Spec
 from kedge.plan.aligning.turns import TurnCode
 from kedge.plan.aligning.wait_text import wait_sentence
 from kedge.plan.moving.wait import Wait
 from plan.aligning.test_alignment import STORY_1, STORY_2, resting, rolling
 
-OVERRIDDEN = Member("a", 4, "v2", (Spec(1, "v1", 4, 1),), Report(1, 4, 4, 4), is_fixed=True)
+OVERRIDDEN = Member("a", 4, "v2", (Spec(1, "v1", 4, 1),), Report(1, 4, 4, 4), own=OwnStrategy(is_held=True))
 LOST = Member("a", 4, "v2", (Spec(1, "v1", 4, 1),), Report(1, 4, 4, 4), is_reachable=False)
 PENDING = Member("a", 4, "v2", (Spec(1, "v1", 4, 1), Spec(2, "v2", 4, 2)), Report(1, 4, 4, 4))
 BROKEN = Member("b", 6, "v2", (Spec(1, "v2", 6, 1),), Report(1, 6, 6, 4, 4))
@@ -41,9 +41,15 @@ CASES = [
         [OVERRIDDEN, resting("b", 6, wants="v1")],
         AlignCode.overridden,
         (
-            "an override policy decides on its strategy: it is charged for that, and not written to; "
-            "take the strategy out of the policy"
+            "an override policy decides on its strategy, and the budget has no room for that, or it keeps its pods as "
+            "they are: it keeps what it has; take the strategy out of the policy"
         ),
+    ),
+    (
+        STORY_1,
+        [Member("a", 4, "v1", (Spec(1, "v1", 4, 0, 1),), Report(1, 2, 2, 0)), resting("b", 6, wants="v1")],
+        AlignCode.creating,
+        "its pods are being created: 2 of 4 pods",
     ),
     (
         Aim(10, 2, 1, is_paused=True),

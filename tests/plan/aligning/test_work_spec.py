@@ -9,9 +9,10 @@ import pytest
 
 from kedge.api.karmada.bindings import BindingSpec
 from kedge.api.karmada.works import Work
-from kedge.plan.aligning.work_spec import is_suspended, shown_spec, work_spec
+from kedge.plan.aligning.work_spec import is_same, is_suspended, shown_spec, work_spec
 
 MANIFEST = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
+LABELLED = {**MANIFEST, "metadata": {"name": "x", "labels": {"app": "x"}, "annotations": {"note": "1"}}}
 
 
 def binding(**spec: Any) -> BindingSpec:
@@ -49,8 +50,51 @@ def test_what_was_written_is_found_again(given: BindingSpec) -> None:
     assert shown_spec(work) == spec
 
 
-def test_a_manifest_says_what_becomes_of_what_somebody_else_made() -> None:
-    (manifest,) = work_spec(binding(conflictResolution="Overwrite"), "a", MANIFEST)["workload"]["manifests"]
-    assert manifest["metadata"]["annotations"] == {"work.karmada.io/conflict-resolution": "overwrite"}
-    (manifest,) = work_spec(binding(), "a", MANIFEST)["workload"]["manifests"]
-    assert manifest == MANIFEST
+def manifest(given: BindingSpec, of: dict[str, Any] = MANIFEST, *, uid: str = "") -> dict[str, Any]:
+    (found,) = work_spec(given, "a", of, uid=uid)["workload"]["manifests"]
+    return dict(found)
+
+
+@pytest.mark.parametrize(("given", "note"), [(binding(conflictResolution="Overwrite"), "overwrite"), (binding(), None)])
+def test_a_manifest_says_what_becomes_of_what_somebody_else_made(given: BindingSpec, note: str | None) -> None:
+    assert manifest(given)["metadata"]["annotations"].get("work.karmada.io/conflict-resolution") == note
+
+
+def test_a_manifest_is_marked_as_karmada_marks_it() -> None:
+    marked = manifest(binding(), LABELLED, uid="u1")["metadata"]
+    assert marked["labels"] == {"app": "x", "karmada.io/managed": "true"}
+    assert marked["annotations"] == {
+        "note": "1",
+        "resourcetemplate.karmada.io/uid": "u1",
+        "resourcetemplate.karmada.io/managed-labels": "app,karmada.io/managed",
+        "resourcetemplate.karmada.io/managed-annotations": (
+            "note,resourcetemplate.karmada.io/managed-annotations,resourcetemplate.karmada.io/managed-labels,"
+            "resourcetemplate.karmada.io/uid"
+        ),
+    }
+
+
+def test_what_is_marked_already_is_marked_the_same() -> None:
+    once = manifest(binding(), LABELLED, uid="u1")
+    assert manifest(binding(), once, uid="u1") == once
+
+
+def asking(manifest: dict[str, Any]) -> dict[str, Any]:
+    return {"workload": {"manifests": [manifest]}, "suspendDispatching": None}
+
+
+@pytest.mark.parametrize(
+    ("there", "expected"),
+    [
+        (MANIFEST, True),
+        (manifest(binding(), uid="u1"), True),
+        (manifest(binding(), uid="u2"), True),
+        ({**MANIFEST, "data": {"a": "b"}}, False),
+        (LABELLED, False),
+        (manifest(binding(), LABELLED), False),
+    ],
+)
+def test_marks_alone_are_no_reason_to_write(there: dict[str, Any], *, expected: bool) -> None:
+    wanted = asking(manifest(binding(), uid="u1"))
+    assert is_same(asking(there), wanted) is expected
+    assert not is_same({**asking(there), "suspendDispatching": True}, wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
 from msgspec import Struct
@@ -18,7 +18,17 @@ from kedge.api.karmada.keys import (
     CLUSTER_BINDING_NAME,
 )
 from kedge.api.meta import ObjectMeta
+from kedge.kube.cache import Cache
+from kedge.kube.cluster import Cluster
 from kedge.kube.queue import Key
+from kedge.plan.aligning.refusing import work_name_of
+
+
+def _work_names(binding: ResourceBinding) -> Iterable[str]:
+    return (work_name_of(binding),)
+
+
+_INDEXES: Final = {"work": _work_names}
 
 
 class BindingKind(Struct, frozen=True):
@@ -40,6 +50,11 @@ class BindingKind(Struct, frozen=True):
     @property
     def plural(self) -> str:
         return self.type.resource.plural
+
+    def cache(self, cluster: Cluster) -> Cache[ResourceBinding]:
+        """The bindings of this kind, one cache for all that look at them. The index `work` is what their Works are
+        called."""
+        return cluster.cache(self.type, indexes=_INDEXES)
 
     def notes(self, meta: ObjectMeta) -> dict[str, str]:
         """How a Work names this binding."""

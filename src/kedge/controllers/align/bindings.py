@@ -15,43 +15,40 @@ from msgspec.structs import replace
 
 from kedge.api.karmada.bindings import GracefulEvictionTask, ResourceBinding
 from kedge.api.karmada.clusters import Cluster as Member
-from kedge.api.karmada.keys import (
-    APPLIED_CLUSTER_OVERRIDES,
-    APPLIED_OVERRIDES,
-    EXECUTION_FINALIZER,
-    LEDGER,
-)
+from kedge.api.karmada.keys import LEDGER
 from kedge.api.karmada.overrides import ClusterOverridePolicy, OverridePolicy
 from kedge.api.karmada.works import Work
+from kedge.api.meta import ObjectMeta
 from kedge.api.resource import Resource
 from kedge.controllers.align.binding_kinds import BindingKind
 from kedge.controllers.align.starting_pods import StartingPods, next_look
+from kedge.controllers.align.templates import Templates, kind_of
 from kedge.controllers.align.wait_events import WaitEvents
-from kedge.controllers.gather import gather
+from kedge.controllers.align.work_writes import MANAGER, WorkWrites
 from kedge.controllers.kinds import Kinds
 from kedge.controllers.throttle import Throttle
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import PartialObject, metadata_of, untyped
 from kedge.kube.controller import Controller
-from kedge.kube.errors import NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import MergePatch, difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
-from kedge.plan.aligning.aggregating import aggregated_items, template_status
+from kedge.plan.aligning.aggregating import aggregated_items
 from kedge.plan.aligning.binding import BindingInput, BindingPlan, plan_binding
 from kedge.plan.aligning.binding_conditions import with_conditions
+from kedge.plan.aligning.differing import replicas_differ
 from kedge.plan.aligning.evicting import remaining_tasks, seconds_until_end
 from kedge.plan.aligning.ledger_text import ledger_text
-from kedge.plan.aligning.names import binding_name, work_name, work_namespace
-from kedge.plan.aligning.observed import binding_input, cluster_of
+from kedge.plan.aligning.names import work_name
+from kedge.plan.aligning.observed import binding_input, cluster_of, resource_of
 from kedge.plan.aligning.overriding import AnyOverridePolicy
-from kedge.plan.aligning.work_spec import shown_spec, work_spec
+from kedge.plan.aligning.refusing import refusal, work_name_of
+from kedge.plan.aligning.template_status import is_news, template_status
 from kedge.plan.aligning.workload_kinds import WORKLOAD_KINDS, is_counted
-from kedge.plan.fields import Object, at, text
+from kedge.plan.fields import text
 
-MANAGER: Final = "kedge-align"
 REPORT_EVERY: Final = 1.0
 """Seconds between two reports of what all clusters say together: each says something new many times a second."""
 AGAIN: Final = 15.0
@@ -68,27 +65,27 @@ class Bindings:
         self._client = cluster.client
         self._kinds = Kinds(cluster.client)
         self._wait_events = WaitEvents(cluster.events)
+        self._writes = WorkWrites(cluster.client, kind)
         self._reports = Throttle(REPORT_EVERY)
         self._starting = StartingPods()
-        self._bindings = cluster.cache(kind.type)
-        self._works = cluster.cache(Work, indexes={"binding": self._binding_of})
+        self._bindings = kind.cache(cluster)
+        self._works = cluster.cache(Work, indexes={"binding": self._binding_of, "name": _names})
         self._members = cluster.cache(Member)
         self._overrides = cluster.cache(OverridePolicy)
         self._cluster_overrides = cluster.cache(ClusterOverridePolicy)
-        self._metadata = {
+        metadata = {
             (one.group, one.kind): cluster.cache(metadata_of(one), optional=True)
             for one in WORKLOAD_KINDS
             if one.namespaced == kind.type.resource.namespaced
         }
-        self._templates: dict[str, Object] = {}
-        """Workloads as they were read last, by the uid of their binding."""
+        self._templates = Templates(cluster.client, self._kinds, metadata)
         sources: list[Source] = [
-            cluster.watch(self._bindings),
+            cluster.watch(self._bindings, to=self._alike),
             cluster.watch(self._works, to=self._of_work),
             cluster.watch(self._members, to=self._everyone),
             cluster.watch(self._overrides, to=self._everyone),
             cluster.watch(self._cluster_overrides, to=self._everyone),
-            *(cluster.watch(cache, to=partial(_of_template, one)) for (_, one), cache in self._metadata.items()),
+            *(cluster.watch(cache, to=partial(self._of_template, one)) for (_, one), cache in metadata.items()),
         ]
         self.controller = Controller(kind.plural, self.reconcile, sources)
 
@@ -100,10 +97,9 @@ class Bindings:
             return Outcome.done
         meta = binding.metadata
         is_deleting = meta.deletion_timestamp is not None
-        if self._kind.finalizer not in meta.finalizers:
-            if is_deleting:
-                return Outcome.done
-            change = {"metadata": {"finalizers": [*meta.finalizers, self._kind.finalizer]}}
+        if is_deleting and self._kind.finalizer not in meta.finalizers:
+            return Outcome.done
+        if not is_deleting and (change := self._marks(meta)):
             await self._client.amend(self._kind.type, meta, change, manager=MANAGER)
             return Outcome.not_yet
         if not is_deleting and (tasks := self._ended_tasks(binding)) is not None:
@@ -111,48 +107,68 @@ class Bindings:
             await self._client.amend(self._kind.type, meta, change, manager=MANAGER)
             return Outcome.not_yet
         works = {cluster_of(one): one for one in self._works.by("binding", str(key))}
-        if await self._resource(binding) is None and not is_deleting:
-            # A kind that is not served may be served again: what runs of it stays as it is.
-            bound = binding.spec.resource
-            missing = f"the hub serves no {bound.kind} of {bound.api_version}: what runs stays as it is"
-            self._wait_events.record(key, binding, BindingPlan(problems=(missing,)))
-            return Outcome.again(after=AGAIN)
-        seen = await self._observed(binding, works)
+        resource = await kind_of(self._kinds, binding)
+        if not is_deleting and (problem := self._refusal(binding, resource)):
+            await self._refuse(key, binding, works, problem)
+            # A kind that is not served may be served again.
+            return Outcome.done if resource is not None else Outcome.again(after=AGAIN)
+        seen = await self._observed(binding, resource, works)
         reports = {name: one.report for name, one in seen.clusters.items()}
         starting = self._starting.left(key, reports, seen.template or {})
         plan = plan_binding(replace(seen, starting=starting.keys()))
         self._wait_events.record(key, binding, plan)
+        self._wait_events.record_replicas(key, binding, replicas_differ(binding, seen.template))
         ledger = ledger_text(plan.ledger)
         if ledger != meta.annotations.get(LEDGER, "{}"):
             change_ledger = {"metadata": {"annotations": {LEDGER: ledger}}}
             binding = await self._client.amend(self._kind.type, meta, change_ledger, manager=MANAGER)
             meta = binding.metadata
-        await self._write(binding, plan, works)
+        await self._writes.write(binding, plan, works, text(seen.template, "metadata", "uid"))
         if is_deleting and not works:
             rest = [one for one in meta.finalizers if one != self._kind.finalizer]
             await self._client.amend(self._kind.type, meta, {"metadata": {"finalizers": rest}}, manager=MANAGER)
             return Outcome.done
         if wait := self._reports.remaining(key):
             return Outcome.again(after=wait)
-        if await self._report(binding, seen, plan, works):
+        has_reported = await self._report(binding, works, plan)
+        if await self._count(binding, resource, seen, plan, works) or has_reported:
             self._reports.restart(key)
         looks = next_look(starting, plan.members), seconds_until_end(binding.spec, self._clock.now())
         due = min((one for one in looks if one is not None), default=None)
         return Outcome.done if due is None else Outcome.again(after=due)
+
+    def _marks(self, meta: ObjectMeta) -> dict[str, Any]:
+        """What a binding is marked with, whoever wrote it, as far as it is not yet."""
+        change: dict[str, Any] = {}
+        if self._kind.finalizer not in meta.finalizers:
+            change["finalizers"] = [*meta.finalizers, self._kind.finalizer]
+        if not meta.labels.get(self._kind.permanent_id):
+            change["labels"] = {self._kind.permanent_id: meta.uid}
+        return {"metadata": change} if change else {}
 
     def _ended_tasks(self, binding: ResourceBinding) -> tuple[GracefulEvictionTask, ...] | None:
         """The tasks that are left when others have ended; None if none has."""
         tasks = remaining_tasks(binding.spec, binding.status, self._clock.now())
         return None if tasks == binding.spec.graceful_eviction_tasks else tasks
 
-    async def _report(
-        self, binding: ResourceBinding, seen: BindingInput, plan: BindingPlan, works: Mapping[str, Work]
-    ) -> bool:
-        """What the clusters report and wait for, on the binding; and their pods, on its resource.
+    # Refusing
 
-        Returns whether that was news.
-        """
-        items = aggregated_items({name: work for name, work in works.items() if name in seen.clusters})
+    def _refusal(self, binding: ResourceBinding, resource: Resource | None) -> str:
+        """Why nothing is done about a binding; empty if something is."""
+        name = work_name_of(binding)
+        return refusal(binding, resource, self._bindings.by("work", name), self._works.by("name", name))
+
+    async def _refuse(self, key: Key, binding: ResourceBinding, works: Mapping[str, Work], problem: str) -> None:
+        """Say why nothing is done about a binding. What runs stays as it is."""
+        plan = BindingPlan(problems=(problem,))
+        self._wait_events.record(key, binding, plan)
+        await self._report(binding, works, plan)
+
+    # Reporting
+
+    async def _report(self, binding: ResourceBinding, works: Mapping[str, Work], plan: BindingPlan) -> bool:
+        """What the clusters report and wait for, on the binding. Returns whether that was news."""
+        items = aggregated_items({name: work for name, work in works.items() if self._members.get(name) is not None})
         conditions = with_conditions(
             binding.status.conditions,
             binding.spec,
@@ -162,106 +178,51 @@ class Bindings:
             now=self._clock.now(),
         )
         status = replace(binding.status, aggregated_status=items, conditions=conditions)
-        is_news = status != binding.status
-        if is_news:
-            change = difference(to_builtins(binding.status), to_builtins(status))
-            await self._client.amend(
-                self._kind.type, binding.metadata, {"status": change}, manager=MANAGER, subresource="status"
-            )
-        if seen.template is None or not is_counted(seen.template):
-            return is_news
-        counted = template_status(seen.template, works, len(binding.spec.clusters))
-        if counted is None or {name: at(seen.template, "status", name) for name in counted} == counted:
-            return is_news
-        resource = await self._resource(binding)
-        if resource is not None:
-            await self._client.patch(
-                untyped(resource),
-                binding.spec.resource.name,
-                MergePatch({"status": counted}),
-                binding.spec.resource.namespace or None,
-                uid=text(seen.template, "metadata", "uid"),
-                manager=MANAGER,
-                subresource="status",
-            )
+        if status == binding.status:
+            return False
+        change = difference(to_builtins(binding.status), to_builtins(status))
+        await self._client.amend(
+            self._kind.type, binding.metadata, {"status": change}, manager=MANAGER, subresource="status"
+        )
+        return True
+
+    async def _count(
+        self,
+        binding: ResourceBinding,
+        kind: Resource | None,
+        seen: BindingInput,
+        plan: BindingPlan,
+        works: Mapping[str, Work],
+    ) -> bool:
+        """The pods of all clusters, on the resource. Returns whether that was news."""
+        if kind is None or seen.template is None or not is_counted(seen.template):
+            return False
+        found = template_status(seen.template, works, binding.spec.clusters, plan) or {}
+        if not is_news(seen.template, found):
+            return False
+        bound = resource_of(binding)
+        await self._client.patch(
+            untyped(kind),
+            bound.name,
+            MergePatch({"status": found}),
+            bound.namespace or None,
+            uid=text(seen.template, "metadata", "uid"),
+            manager=MANAGER,
+            subresource="status",
+        )
         return True
 
     # Observing
 
-    async def _observed(self, binding: ResourceBinding, works: Mapping[str, Work]) -> BindingInput:
+    async def _observed(
+        self, binding: ResourceBinding, kind: Resource | None, works: Mapping[str, Work]
+    ) -> BindingInput:
         overrides: tuple[AnyOverridePolicy, ...] = (*self._cluster_overrides.all(), *self._overrides.all())
         members = {one.metadata.name: one for one in self._members.all()}
-        return binding_input(binding, await self._template(binding), works, members, overrides)
+        template = await self._templates.read(binding, kind) if kind is not None else None
+        return binding_input(binding, template, works, members, overrides)
 
-    async def _template(self, binding: ResourceBinding) -> Object | None:
-        """The resource; read again only if its metadata, which is watched, says that it has changed."""
-        bound, resource, uid = binding.spec.resource, await self._resource(binding), binding.metadata.uid
-        if resource is None:
-            return None
-        cache, known = self._metadata.get((resource.group, resource.kind)), self._templates.pop(uid, None)
-        seen = cache.get(bound.name, bound.namespace or None) if cache is not None else None
-        if seen is None or text(known, "metadata", "resourceVersion") != seen.metadata.resource_version:
-            try:
-                known = await self._client.get(untyped(resource), bound.name, bound.namespace or None)
-            except NotFound:
-                return None
-        if known is not None and cache is not None and not binding.metadata.deletion_timestamp:
-            self._templates[uid] = known
-        return known
-
-    async def _resource(self, binding: ResourceBinding) -> Resource | None:
-        return await self._kinds.find(binding.spec.resource.api_version, binding.spec.resource.kind)
-
-    # Writing
-
-    async def _write(self, binding: ResourceBinding, plan: BindingPlan, works: Mapping[str, Work]) -> None:
-        calls = [
-            partial(self._write_work, binding, plan, name, manifest, works.get(name))
-            for name, manifest in plan.manifests.items()
-        ]
-        gone = [partial(self._client.remove, Work, works[name].metadata) for name in plan.delete]
-        await gather([*calls, *gone])
-
-    async def _write_work(
-        self, binding: ResourceBinding, plan: BindingPlan, cluster: str, manifest: Object, there: Work | None
-    ) -> None:
-        made = plan.overridden.get(cluster)
-        notes = {
-            **self._kind.notes(binding.metadata),
-            APPLIED_OVERRIDES: _listed(made.policies) if made is not None else None,
-            APPLIED_CLUSTER_OVERRIDES: _listed(made.cluster_policies) if made is not None else None,
-        }
-        spec = work_spec(binding.spec, cluster, manifest)
-        if there is None:
-            held_back = {**spec, "suspendDispatching": True}
-            created = await self._client.create(
-                Work, self._new_work(binding, cluster, notes, held_back), manager=MANAGER
-            )
-            if not spec["suspendDispatching"]:
-                await self._client.amend(
-                    Work, created.metadata, {"spec": {"suspendDispatching": None}}, manager=MANAGER
-                )
-            return
-        before = {name: there.metadata.annotations.get(name) for name in notes}
-        change: dict[str, Any] = {"metadata": {"annotations": difference(before, notes)}}
-        if shown_spec(there) != spec:
-            change["spec"] = spec
-        elif before == notes:
-            return
-        await self._client.amend(Work, there.metadata, change, manager=MANAGER)
-
-    def _new_work(
-        self, binding: ResourceBinding, cluster: str, notes: Mapping[str, str | None], spec: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        bound, own_id = binding.spec.resource, binding.metadata.labels.get(self._kind.permanent_id)
-        meta = {
-            "name": work_name(bound.kind, bound.name, bound.namespace),
-            "namespace": work_namespace(cluster),
-            "labels": {self._kind.permanent_id: own_id} if own_id else {},
-            "annotations": {name: note for name, note in notes.items() if note is not None},
-            "finalizers": [EXECUTION_FINALIZER],
-        }
-        return {"metadata": meta, "spec": {name: value for name, value in spec.items() if value is not None}}
+    # Waking
 
     def _binding_of(self, work: Work) -> Iterable[str]:
         key = self._kind.named_in(work.metadata.annotations, self._name)
@@ -269,15 +230,22 @@ class Bindings:
 
     def _of_work(self, seen: WatchedObject[Work]) -> Iterable[Key]:
         key = self._kind.named_in(seen.meta.annotations, seen.cluster)
-        return () if key is None else (key,)
+        return (*(() if key is None else (key,)), *self._of_works_called(seen.cluster, seen.meta.name))
+
+    def _alike(self, seen: WatchedObject[ResourceBinding]) -> Iterable[Key]:
+        """The binding, and others of the same resource."""
+        return (seen.key, *self._of_works_called(seen.cluster, work_name_of(seen.object)))
+
+    def _of_template(self, kind: str, seen: WatchedObject[PartialObject]) -> Iterable[Key]:
+        return self._of_works_called(seen.cluster, work_name(kind, seen.meta.name, seen.meta.namespace or ""))
+
+    def _of_works_called(self, cluster: str, name: str) -> Iterable[Key]:
+        """The bindings whose Works have this name."""
+        return [Key(cluster, one.metadata.namespace, one.metadata.name) for one in self._bindings.by("work", name)]
 
     def _everyone(self, seen: WatchedObject[Any]) -> Iterable[Key]:
         return [Key(seen.cluster, one.metadata.namespace, one.metadata.name) for one in self._bindings.all()]
 
 
-def _listed(names: tuple[str, ...]) -> str | None:
-    return ",".join(names) or None
-
-
-def _of_template(kind: str, seen: WatchedObject[PartialObject]) -> Iterable[Key]:
-    yield Key(seen.cluster, seen.meta.namespace, binding_name(kind, seen.meta.name))
+def _names(work: Work) -> Iterable[str]:
+    return (work.metadata.name,)

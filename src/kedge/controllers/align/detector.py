@@ -2,7 +2,7 @@
 
 Kinds are watched from the moment some policy means them, by their metadata alone. The binding says which policy it came
 from; the resource itself is not touched. A binding that somebody wrote by hand stays as it is, and so does one whose
-policy is gone: nobody loses pods because a policy was deleted.
+policy is gone: nobody loses pods because a policy was deleted. The next policy that means its resource claims it again.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from msgspec import to_builtins
 
 from kedge.api.condition import FALSE, TRUE, new_condition, set_condition
 from kedge.api.karmada.bindings import ResourceBinding
+from kedge.api.karmada.clusters import Cluster as Member
 from kedge.api.karmada.policies import ClusterPropagationPolicy, PropagationPolicy, PropagationStatus
 from kedge.api.meta import ObjectMeta
 from kedge.api.resource import Resource
@@ -32,6 +33,7 @@ from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject, generation_changed
 from kedge.plan.aligning.detecting import (
     AnyPolicy,
+    came_from_policy,
     chosen_policy,
     claim_of,
     detected_binding,
@@ -43,6 +45,8 @@ from kedge.plan.aligning.detecting import (
     meant_kinds,
 )
 from kedge.plan.aligning.names import binding_name
+from kedge.plan.aligning.observed import resource_of
+from kedge.plan.aligning.scheduling import missing_clusters
 from kedge.plan.aligning.supporting import policy_problems
 from kedge.plan.fields import Object
 from kedge.plan.text import object_name
@@ -64,15 +68,17 @@ class Detector:
         self._kinds = Kinds(cluster.client)
         self._policies = cluster.cache(PropagationPolicy)
         self._cluster_policies = cluster.cache(ClusterPropagationPolicy)
-        self._bindings: Mapping[BindingKind, Cache[Any]] = {one: cluster.cache(one.type) for one in BINDING_KINDS}
+        self._members = cluster.cache(Member)
+        self._bindings: Mapping[BindingKind, Cache[Any]] = {one: one.cache(cluster) for one in BINDING_KINDS}
         self._unclaimed: set[str | None] = set()
-        """Bindings that are told not to come from a policy, by uid."""
+        """Bindings that are told to be written by hand, by uid."""
         self._resources: dict[tuple[str, str], Resource] = {}
         self._metadata: dict[tuple[str, str], Cache[PartialObject]] = {}
         self._itself = Key(cluster.name, None, "policies")
         sources: list[Source] = [
             cluster.watch(self._policies, to=self._of_policy, when=generation_changed),
             cluster.watch(self._cluster_policies, to=self._of_policy, when=generation_changed),
+            cluster.watch(self._members, to=self._of_member, when=generation_changed),
             *(cluster.watch(cache, to=_of_binding, when=generation_changed) for cache in self._bindings.values()),
         ]
         self.controller = Controller("detector", self.reconcile, sources)
@@ -80,10 +86,10 @@ class Detector:
     async def reconcile(self, key: Key) -> Outcome:
         if key == self._itself:
             return await self._policies_changed()
-        api_version, kind, name = key.name.split(_BAR)
+        api_version, kind, name = key.name.split(_BAR, 2)
         resource = self._resources.get((api_version, kind))
-        if resource is None:
-            return Outcome.done  # no policy means its kind; what is there stays
+        if resource is None or not name or resource.namespaced != (key.namespace is not None):
+            return Outcome.done  # no policy means its kind, or a binding names none there can be; what is there stays
         return await self._detect(resource, name, key.namespace)
 
     # Policies
@@ -122,7 +128,7 @@ class Detector:
             "Accepted",
             status=FALSE if problems else TRUE,
             reason="NotSupported" if problems else "Accepted",
-            message="; ".join(problems) or "The policy is followed",
+            message="; ".join(problems) or self._followed(policy),
             generation=policy.metadata.generation,
             now=self._clock.now(),
         )
@@ -132,6 +138,15 @@ class Detector:
                 self._events.warning(policy, "NotAccepted", accepted.message)
             change = {"status": difference(to_builtins(policy.status), to_builtins(status))}
             await self._client.amend(type(policy), policy.metadata, change, manager=MANAGER, subresource="status")
+
+    def _followed(self, policy: AnyPolicy) -> str:
+        """That a policy is followed, and which of its clusters do not exist."""
+        missing = missing_clusters(policy.spec.placement, (one.metadata.name for one in self._members.all()))
+        return f"The policy is followed. {missing}" if missing else "The policy is followed"
+
+    def _of_member(self, _: WatchedObject[Member]) -> Iterable[Key]:
+        """A cluster that comes or goes wakes the policies, which may name it."""
+        yield self._itself
 
     def _of_policy(self, seen: WatchedObject[Any]) -> Iterable[Key]:
         """A policy that changed wakes everything of the kinds that it means."""
@@ -169,7 +184,7 @@ class Detector:
         meta = there.metadata
         if meta.deletion_timestamp is not None:
             return Outcome.done  # made anew when it is gone
-        if holder_of(meta) is None:
+        if not came_from_policy(meta, obj):
             self._tell_of_handwritten(there, policy)
             return Outcome.done
         if policy is not None and policy_problems(policy.spec):
@@ -191,7 +206,7 @@ class Detector:
         self._unclaimed.add(uid)
         named = object_name(policy.resource.kind, policy.metadata.namespace, policy.metadata.name)
         self._events.warning(
-            there, "NotClaimed", f"{named} means its resource, but it came from no policy and stays as it is"
+            there, "NotClaimed", f"{named} means its resource, but this binding was written by hand: it stays as it is"
         )
 
 
@@ -217,6 +232,6 @@ def _of_object(api_version: str, kind: str, seen: WatchedObject[PartialObject]) 
 
 def _of_binding(seen: WatchedObject[Any]) -> Iterable[Key]:
     """A binding that changed wakes its resource."""
-    bound = seen.object.spec.resource
+    bound = resource_of(seen.object)
     name = _BAR.join((bound.api_version, bound.kind, bound.name))
     yield Key(seen.cluster, bound.namespace or None, name)

@@ -9,21 +9,20 @@ that the hub knows what the status is about.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from msgspec import to_builtins
 from msgspec.structs import replace
 
 from kedge.api.condition import FALSE, TRUE, Condition, find_condition, is_true, new_condition, set_condition
+from kedge.api.core import Namespace
 from kedge.api.karmada.keys import (
     CONFLICT_RESOLUTION,
     EXECUTION_FINALIZER,
-    SEQUENCE,
-    TEMPLATE_GENERATION,
     WORK_NAME,
     WORK_NAMESPACE,
 )
@@ -38,7 +37,7 @@ from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import Codec, PartialObject, Untyped, untyped
 from kedge.kube.controller import Controller
-from kedge.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from kedge.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, NotFound
 from kedge.kube.outcome import Outcome
 from kedge.kube.patches import JsonPatch, difference
 from kedge.kube.queue import Key
@@ -47,7 +46,8 @@ from kedge.kube.store import Change
 from kedge.plan.aligning.aggregating import APPLIED
 from kedge.plan.aligning.interpreter import sequence_of, without_replicas
 from kedge.plan.aligning.names import work_namespace
-from kedge.plan.aligning.retaining import retains_replicas, with_retained, without_retaining
+from kedge.plan.aligning.reflecting import reflected
+from kedge.plan.aligning.retaining import with_retained, without_retaining
 from kedge.plan.applying.apply_configuration import upgraded_managed_fields
 from kedge.plan.applying.manifests import ObjectKey
 from kedge.plan.applying.outcomes import DELETED_AGAIN, DISPUTED
@@ -195,7 +195,7 @@ class Execution:
         """
         if live is None:
             empty = without_retaining(without_replicas(body))
-            live = await self._member.create(kind, empty, manager=MANAGER)
+            live = await self._created(kind, empty)
             if empty == body:
                 return live
         name, namespace = _named(body)
@@ -208,6 +208,25 @@ class Execution:
         return await self._member.apply(
             kind, body, manager=MANAGER, uid=live["metadata"]["uid"], resource_version=_version(live), force=True
         )
+
+    async def _created(self, kind: Codec[Untyped], body: Object) -> Untyped:
+        """A new object, in a new namespace if the member has none of this name. Nobody takes that away again."""
+        _, namespace = _named(body)
+        try:
+            return await self._member.create(kind, body, manager=MANAGER)
+        except NotFound:
+            if namespace is None:
+                raise
+        try:
+            await self._member.create(Namespace, {"metadata": {"name": namespace}}, manager=MANAGER)
+        except AlreadyExists:
+            pass
+        except Forbidden as error:
+            raise NotApplied(
+                f"there is no namespace {namespace}, and the agent may not create it: create it there, or give it the"
+                f" right ({error})"
+            ) from error
+        return await self._member.create(kind, body, manager=MANAGER)
 
     async def _live(self, resource: Resource, manifest: Object) -> Untyped | None:
         try:
@@ -262,22 +281,6 @@ class Execution:
             change = {"status": difference(to_builtins(work.status), to_builtins(status))}
             written = await self._hub.amend(Work, work.metadata, change, manager=MANAGER, subresource="status")
             self._reported[work.metadata.uid] = written.status
-
-
-def reflected(obj: Object) -> Mapping[str, Any]:
-    """The status of an object, and what it is about, from one look at it."""
-    notes = at(obj, "metadata", "annotations") or {}
-    found = dict(at(obj, "status") or {})
-    if (generation := at(obj, "metadata", "generation")) is not None:
-        found["generation"] = generation
-    for name, note in (("alignmentSeq", SEQUENCE), ("resourceTemplateGeneration", TEMPLATE_GENERATION)):
-        given = notes.get(note, "")
-        if given.isascii() and given.isdecimal():
-            found[name] = int(given)
-    if retains_replicas(obj):
-        found["specReplicas"] = at(obj, "spec", "replicas")
-    found.pop("conditions", None)
-    return found
 
 
 def _is_observed(obj: Object) -> bool:

@@ -15,6 +15,7 @@ from kedge.api.condition import FALSE, new_condition, set_condition
 from kedge.api.karmada.bindings import BindingStatus, ResourceBinding
 from kedge.api.karmada.proposed import ProposedBinding
 from kedge.api.meta import controller_of
+from kedge.controllers.align.binding_kinds import NAMESPACED
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
@@ -35,7 +36,7 @@ class ProposedBindings:
         self._events = cluster.events
         self._clock = clock
         self._proposed = cluster.cache(ProposedBinding)
-        self._bindings = cluster.cache(ResourceBinding)
+        self._bindings = NAMESPACED.cache(cluster)
         sources: list[Source] = [
             cluster.watch(self._proposed),
             cluster.watch(self._bindings, to=owner_of(ProposedBinding)),

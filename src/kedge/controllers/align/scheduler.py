@@ -34,7 +34,7 @@ class Scheduler:
         self._client = cluster.client
         self._events = cluster.events
         self._clock = clock
-        self._bindings = cluster.cache(kind.type)
+        self._bindings = kind.cache(cluster)
         self._members = cluster.cache(Member)
         sources: list[Source] = [
             cluster.watch(self._bindings, when=generation_changed),

@@ -14,6 +14,7 @@ class WaitEvents:
     def __init__(self, events: Recorder) -> None:
         self._events = events
         self._told: dict[Key, tuple[tuple[str, ...], tuple[ToldWait, ...]]] = {}
+        self._differing: dict[Key, str] = {}
 
     def record(self, key: Key, binding: ResourceBinding, plan: AlignedPlan) -> None:
         """Record what is new."""
@@ -26,6 +27,13 @@ class WaitEvents:
             self._events.normal(binding, "RolloutWaits", f"{one.cluster}: {one.sentence}")
         self._told[key] = plan.problems, found
 
+    def record_replicas(self, key: Key, binding: ResourceBinding, differing: str) -> None:
+        """Record that the template asks for other replicas than the binding, when that is new."""
+        if differing and differing != self._differing.get(key):
+            self._events.normal(binding, "ReplicasDiffer", differing)
+        self._differing[key] = differing
+
     def forget(self, key: Key) -> None:
         """A binding is gone."""
         self._told.pop(key, None)
+        self._differing.pop(key, None)

@@ -58,6 +58,8 @@ class AlignCode(StrEnum):
     """The template is paused."""
     rolling = "Rolling"
     """It replaces its pods, with what it holds of the budget."""
+    creating = "Creating"
+    """Its pods are being created."""
     budget_spent = "BudgetSpent"
     """As many pods as may be unavailable are, or may yet be; and as many as there may be too many are."""
     broken = "BrokenPods"

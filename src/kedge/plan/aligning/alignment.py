@@ -21,12 +21,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.plan.aligning.aim import Aim, AlignCode
-from kedge.plan.aligning.bounds import Bounds, bounds
+from kedge.plan.aligning.bounds import Bounds, bounds, extra_kept
 from kedge.plan.aligning.checks import Change, Exposure, change_of, is_lasting, refused, spares_what_works
 from kedge.plan.aligning.goals import goals, is_new, is_there
 from kedge.plan.aligning.headroom import Headroom
 from kedge.plan.aligning.ledger import Member, Spec
-from kedge.plan.aligning.offers import Offers, offers
+from kedge.plan.aligning.offers import Offers, offers, own_offers
 from kedge.plan.moving.division import divide
 from kedge.plan.moving.wait import Blocker, Wait
 
@@ -52,6 +52,9 @@ def align(aim: Aim, members: Sequence[Member]) -> Alignment:
     if all(map(is_new, members)):
         aim = replace(aim, partition=0)  # no pod has another template: there are none to keep back
     round_ = _Round(aim, members)
+    if aim.is_paused:
+        for member in members:
+            round_.keep_pods(member)
     for member in sorted(members, key=round_.rank):
         round_.ask(member)
     if not round_.specs:
@@ -106,15 +109,22 @@ class _Round:
         is_on = last is not None and last.template == member.template
         return not grows, not is_on, not (held.unavailable or held.surge), -member.wanted, member.name
 
+    def keep_pods(self, member: Member) -> None:
+        """Let a Deployment that is paused keep the pods that it has."""
+        last, extra = member.last, extra_kept(member)
+        if last is not None and extra and member.is_acknowledged and not member.superseded:
+            self._write(self._change(member, replace(last, surge=last.surge + extra)))
+
     def ask(self, member: Member) -> None:
         """Write to a cluster that is not where it is to be, if it may move."""
         goal = self.goals[member.name]
-        if is_there(self._aim, member, goal):
+        if member.name in self.specs or is_there(self._aim, member, goal):
             return
         if (code := self._closed(member)) is not None:
             self._wait(member, code)
             return
-        offered = offers(self._headroom(member, is_idle=self._is_idle and not self._starting), goal)
+        headroom = self._headroom(member, is_idle=self._is_idle and not self._starting)
+        offered = own_offers(headroom, goal) if member.own is not None else offers(headroom, goal)
         refusals = []
         for spec in (*offered.usual, *offered.gentle):
             change = self._change(member, spec)
@@ -151,6 +161,8 @@ class _Round:
         long as any may only be starting: that is what the cluster waits for then."""
         if member.name not in self.waiting or self._closed(member) is not None or not self._is_idle:
             return False
+        if member.own is not None:
+            return False
         offered = offers(self._headroom(member, is_idle=True), self.goals[member.name])
         changes = (self._change(member, spec) for spec in offered.usual)
         change = next((one for one in changes if refused(one) is None), None)
@@ -168,7 +180,7 @@ class _Round:
             return AlignCode.suspended
         if not member.is_acknowledged:
             return AlignCode.unacknowledged
-        return AlignCode.overridden if member.is_fixed else None
+        return AlignCode.overridden if member.own is not None and member.own.is_held else None
 
     @property
     def _is_idle(self) -> bool:

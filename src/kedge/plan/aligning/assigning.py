@@ -19,8 +19,8 @@ from kedge.api.karmada.bindings import TargetCluster
 from kedge.api.karmada.clusters import Cluster, Taint, TaintEffect
 from kedge.api.karmada.keys import APPLIED_PLACEMENT, DEFAULT_SCHEDULER
 from kedge.api.karmada.policies import Placement, Toleration
-from kedge.plan.aligning.observed import AnyBinding
-from kedge.plan.aligning.scheduling import Candidate, NotScheduled, schedule
+from kedge.plan.aligning.observed import AnyBinding, BadPlacement, read_placement
+from kedge.plan.aligning.scheduling import Candidate, NotScheduled, missing_clusters, schedule
 
 SCHEDULED = "Scheduled"
 
@@ -66,13 +66,13 @@ def is_scheduled_here(binding: AnyBinding) -> bool:
 
 def assigned(binding: AnyBinding, clusters: Iterable[Cluster]) -> Assignment:
     """The clusters of a binding. Pure: same binding and clusters, same assignment."""
-    spec = binding.spec
+    spec, clusters = binding.spec, tuple(clusters)
     if spec.suspension is not None and spec.suspension.scheduling:
         return Assignment(ScheduledReason.suspended, "Scheduling is suspended: it runs where it runs")
     try:
-        placement = msgspec.convert(spec.placement, Placement)
-    except msgspec.ValidationError as error:
-        return Assignment(ScheduledReason.error, f"spec.placement cannot be read: {error}")
+        placement = read_placement(spec)
+    except BadPlacement as error:
+        return Assignment(ScheduledReason.error, str(error))
     text = placement_text(spec.placement)
     now = {one.name: one.replicas for one in spec.clusters}
     candidates = _candidates(placement, clusters, now)
@@ -82,11 +82,13 @@ def assigned(binding: AnyBinding, clusters: Iterable[Cluster]) -> Assignment:
         found = schedule(placement, spec.replicas, candidates, now if is_kept else None, uid=spec.resource.uid)
     except NotScheduled as error:
         return Assignment(ScheduledReason.error, str(error))
+    missing = missing_clusters(placement, (one.metadata.name for one in clusters))
     if not found:
-        return Assignment(ScheduledReason.no_cluster_fits, "No cluster is meant by the placement, ready and untainted")
+        problem = "No cluster is meant by the placement, ready and untainted"
+        return Assignment(ScheduledReason.no_cluster_fits, f"{problem}. {missing}" if missing else problem)
     return Assignment(
         ScheduledReason.success,
-        "Binding has been scheduled successfully.",
+        f"Binding has been scheduled successfully. {missing}".rstrip(),
         _without_empty(found),
         text,
         is_triggered=is_triggered,

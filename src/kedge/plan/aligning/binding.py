@@ -13,13 +13,14 @@ from itertools import takewhile
 
 from msgspec import Struct
 
-from kedge.api.karmada.bindings import BindingSpec
+from kedge.api.karmada.bindings import BindingSpec, TargetCluster
 from kedge.api.karmada.keys import SEQUENCE, TEMPLATE_GENERATION
 from kedge.api.karmada.works import Work
 from kedge.api.resource import Resource
 from kedge.plan.aligning.adopting import adopted
 from kedge.plan.aligning.aim import Aim
 from kedge.plan.aligning.alignment import Alignment, align
+from kedge.plan.aligning.bounds import may_have_extra
 from kedge.plan.aligning.interpreter import (
     NotAligned,
     aim_of,
@@ -30,9 +31,10 @@ from kedge.plan.aligning.interpreter import (
     report_of,
     revised,
 )
-from kedge.plan.aligning.ledger import NOTHING, Member, Report, Spec
+from kedge.plan.aligning.ledger import NOTHING, Member, OwnStrategy, Report, Spec
 from kedge.plan.aligning.ledger_text import BadLedger, Ledger, read_ledger
 from kedge.plan.aligning.overriding import AnyOverridePolicy, NotOverridden, Overridden, overridden
+from kedge.plan.aligning.own_strategies import own_strategies, paused_clusters
 from kedge.plan.aligning.retaining import retained, sized, without_retaining
 from kedge.plan.aligning.scheduling import Candidate
 from kedge.plan.aligning.work_spec import was_sent
@@ -102,17 +104,24 @@ def plan_binding(seen: BindingInput) -> BindingPlan:
     if seen.is_deleting or seen.template is None:
         return BindingPlan(Ledger(), delete=_with_work(seen, seen.clusters))
     problems: list[str] = []
-    wanted = {one.name: one.replicas for one in seen.spec.clusters}
     made = _made(seen, problems)
+    wanted = {one.name: _replicas(seen, one, made.get(one.name)) for one in seen.spec.clusters}
     reports = {name: cluster.report for name, cluster in seen.clusters.items()}
     sizes = {**wanted, **retained(seen.template, reports, wanted)} if seen.is_divided else wanted
     try:
         aim = aim_of(seen.template, sum(sizes.values())) if seen.is_divided else None
     except NotAligned as error:
-        aim, problems = None, [*problems, *([str(error)] if _has_replicas(seen.template) else [])]
+        aim, problems = None, [*problems, *_undivided(seen.template, str(error))]
     if aim is None:
         return _copied(seen, wanted, made, problems)
     return _aligned(seen, ledger, sizes, made, reports, aim, problems)
+
+
+def _undivided(template: Object, why: str) -> list[str]:
+    """What is wrong if a resource that is to be divided is copied. One that runs nothing has nothing to divide."""
+    if (group_of(template), text(template, "kind")) == ("batch", "Job"):
+        return ["Job is not divided: each of its clusters runs all of it"]
+    return [why] if _has_replicas(template) else []
 
 
 # What is copied to each cluster
@@ -137,8 +146,9 @@ def _aligned(
     made: Mapping[str, Overridden],
     reports: Mapping[str, Report],
     aim: Aim,
-    problems: Iterable[str],
+    problems: list[str],
 ) -> BindingPlan:
+    owned = own_strategies(seen.template or {}, made, wanted, problems)
     is_ordered, is_of_sets = goes_in_order(seen.template or {}), has_sets(seen.template or {})
     ledger = _with_all_that_is_asked(seen, ledger, wanted, reports, aim.most)
     decided = retained(seen.template or {}, reports, wanted)
@@ -153,7 +163,8 @@ def _aligned(
             name,
             wanted.get(name, 0),
             cluster,
-            made.get(name),
+            name in wanted and name in made,
+            owned.get(name),
             sized(ledger.specs.get(name, ()), decided.get(name)),
             reports[name],
             sources[name],
@@ -163,15 +174,17 @@ def _aligned(
         )
         for name, cluster in sorted(known.items())
     ]
-    gone = [one.name for one in members if _is_gone(one)]
+    gone = [one.name for one in members if not one.stays and _is_gone(one)]
     found = align(aim, [one for one in members if one.name not in gone])
     for one in members:
         if one.name in found.specs:
             ledger = ledger.with_spec(one.name, found.specs[one.name], one.report.seq)
     for name in gone:
         ledger = ledger.without(name)
+    lowered = {one.name for one in members if may_have_extra(one)}
+    paused = paused_clusters(ledger.specs.keys() - lowered, made, is_paused=aim.is_paused)
     manifests = {
-        name: _numbered(sources[name].by_template[specs[-1].template], specs[-1], is_paused=aim.is_paused)
+        name: _numbered(sources[name].by_template[specs[-1].template], specs[-1], is_paused=name in paused)
         for name, specs in ledger.specs.items()
         if name in sources and specs and specs[-1].template in sources[name].by_template
     }
@@ -202,7 +215,8 @@ def _member(
     name: str,
     wanted: int,
     cluster: BoundCluster,
-    made: Overridden | None,
+    stays: bool,
+    own: OwnStrategy | None,
     specs: tuple[Spec, ...],
     report: Report,
     sources: _Sources,
@@ -222,7 +236,8 @@ def _member(
         report,
         cluster.is_reachable,
         is_suspended=cluster.is_suspended,
-        is_fixed=made is not None and made.sets_strategy and bool(specs),
+        stays=stays,
+        own=own,
         is_ordered=is_ordered,
         has_sets=is_of_sets,
         is_starting=is_starting,
@@ -256,7 +271,7 @@ class _Sources(Struct, frozen=True):
 
 
 def _sources(work: Work | None, made: Overridden | None) -> _Sources:
-    there = work.spec.workload.manifests[:1] if work is not None else ()
+    there = work.spec.workload.manifests[:1] if work is not None and was_sent(work) else ()
     found = {calculate_template_hash(one): one for one in there}
     if made is None:
         return _Sources("", found)
@@ -302,6 +317,12 @@ def propagated(template: Object) -> Object:
     kind = Resource(group_of(template), text(template, "apiVersion").rpartition("/")[2], text(template, "kind"), "")
     own = {"metadata": {"finalizers": None, "annotations": noted}}
     return patched(without_hub_fields(kind, template), own)
+
+
+def _replicas(seen: BindingInput, target: TargetCluster, made: Overridden | None) -> int:
+    """How many replicas a cluster is to have: what it is scheduled to, unless an override says otherwise."""
+    given = whole(made.obj, "spec", "replicas") if made is not None and seen.is_divided else None
+    return target.replicas if given is None else given
 
 
 def _has_replicas(obj: Object) -> bool:

@@ -14,7 +14,7 @@ from kedge.plan.aligning.aim import Aim, AlignCode
 from kedge.plan.aligning.alignment import Alignment
 from kedge.plan.aligning.ledger import Member
 from kedge.plan.aligning.turns import TurnCode
-from kedge.plan.aligning.wait_text import wait_sentence
+from kedge.plan.aligning.wait_text import unfinished, wait_sentence
 from kedge.plan.moving.wait import Wait
 from kedge.plan.text import cut, first_few, listed
 
@@ -23,7 +23,7 @@ ALIGNED: Final = "Aligned"
 """Kedge's own: whether all clusters are where they are to be, and if not, what each waits for."""
 LONGEST: Final = 4096
 _PROGRESS: Final[frozenset[str]] = frozenset(
-    {AlignCode.rolling, AlignCode.unacknowledged, AlignCode.starting, *TurnCode}
+    {AlignCode.rolling, AlignCode.creating, AlignCode.unacknowledged, AlignCode.starting, *TurnCode}
 )
 """What a cluster waits for on its way: no news."""
 
@@ -117,13 +117,16 @@ def _aligned(plan: AlignedPlan, generation: int | None, now: datetime) -> Condit
     waits = waits_of(plan)
     written = sorted(plan.alignment.specs) if plan.alignment is not None else []
     said = [*plan.problems, *(f"{one.cluster}: {one.sentence}" for one in waits)]
+    rest = [] if said or written else _unfinished(plan)
     if plan.problems:
         reason = "NotAligned"
     elif waits:
         reason = _worst(waits)
     else:
-        reason = "Rolling" if written else "Aligned"
-    said = said or ([f"written to: {listed(written)}"] if written else ["All clusters are where they are to be"])
+        reason = "Rolling" if written or rest else "Aligned"
+    said = said or (
+        [f"written to: {listed(written)}"] if written else rest or ["All clusters are where they are to be"]
+    )
     return new_condition(
         ALIGNED,
         status=TRUE if reason == "Aligned" else FALSE,
@@ -132,6 +135,13 @@ def _aligned(plan: AlignedPlan, generation: int | None, now: datetime) -> Condit
         generation=generation,
         now=now,
     )
+
+
+def _unfinished(plan: AlignedPlan) -> list[str]:
+    """What is left to be done though nobody waits: clusters that have all they need of the budget go on alone."""
+    goals = plan.alignment.goals if plan.alignment is not None else {}
+    found = ((one.name, unfinished(one, goals[one.name])) for one in plan.members if one.name in goals)
+    return [f"{name}: {why}" for name, why in found if why]
 
 
 def _worst(waits: Iterable[ToldWait]) -> str:

@@ -20,13 +20,13 @@ from kedge.plan.aligning.aggregating import APPLIED, aggregated_items
 from kedge.plan.aligning.aim import AlignCode
 from kedge.plan.aligning.alignment import Alignment
 from kedge.plan.aligning.beside import BesideInput, BesidePlan, plan_beside
-from kedge.plan.aligning.binding import BindingInput, plan_binding
+from kedge.plan.aligning.binding import BindingInput, BindingPlan, plan_binding
 from kedge.plan.aligning.binding_conditions import AlignedPlan, says_starting
 from kedge.plan.aligning.bounds import bounds
 from kedge.plan.aligning.ledger import Member, Spec
-from kedge.plan.aligning.observed import AnyBinding
+from kedge.plan.aligning.observed import AnyBinding, resource_of
 from kedge.plan.aligning.turns import TurnCode
-from kedge.plan.aligning.wait_text import wait_sentence
+from kedge.plan.aligning.wait_text import unfinished, wait_sentence
 from kedge.plan.state import State
 from kedge.plan.text import counted, first_few, object_name, of_all, path_of
 
@@ -139,6 +139,13 @@ def tell_binding(binding: AnyBinding, seen: BindingInput) -> BindingStory:
     return _story(binding, plan, clusters, has_resource=seen.template is not None, is_deleting=seen.is_deleting)
 
 
+def tell_refused(binding: AnyBinding, works: Mapping[str, Work], problem: str) -> BindingStory:
+    """Where a binding stands that nothing is done about: what was written before, by cluster, stays as it is."""
+    plan = BindingPlan(problems=(problem,))
+    is_deleting = binding.metadata.deletion_timestamp is not None
+    return _story(binding, plan, tuple(_clusters(works, plan)), has_resource=True, is_deleting=is_deleting)
+
+
 def tell_beside(binding: ResourceBinding, seen: BesideInput | None, problem: str = "") -> BindingStory:
     """Where a binding stands that is to be aligned beside a Karmada. Nothing was observed if its resource is gone."""
     is_deleting = binding.metadata.deletion_timestamp is not None
@@ -165,7 +172,7 @@ def _story(
     state, why = _whole(binding, plan, clusters, has_resource=has_resource)
     if is_deleting:
         state, why = State.leaving, "it is being deleted, and its pods with it"
-    aim, bound = plan.aim, binding.spec.resource
+    aim, bound = plan.aim, resource_of(binding)
     return BindingStory(
         kind=binding.resource.kind,
         namespace=binding.metadata.namespace or "",
@@ -187,7 +194,7 @@ def _story(
 def _whole(
     binding: AnyBinding, plan: AlignedPlan, clusters: Iterable[ClusterStory], *, has_resource: bool
 ) -> tuple[State, str]:
-    bound, states = binding.spec.resource, {one.state for one in clusters}
+    bound, states = resource_of(binding), {one.state for one in clusters}
     if not has_resource:
         return State.failed, f"there is no {object_name(bound.kind, bound.namespace, bound.name)}"
     if plan.problems:
@@ -230,6 +237,7 @@ def _copied(item: AggregatedStatusItem) -> ClusterStory:
 def _aligned(member: Member, found: Alignment, work: Work | None, last: Spec | None) -> ClusterStory:
     goal, report, held = found.goals.get(member.name, 0), member.report, bounds(member)
     state, why = _state(member, goal, found, work)
+    told = _by_last_report(member)
     return ClusterStory(
         name=member.name,
         state=state,
@@ -237,9 +245,9 @@ def _aligned(member: Member, found: Alignment, work: Work | None, last: Spec | N
         wanted=member.wanted,
         goal=goal,
         pods=report.pods,
-        updated=member.updated,
+        updated=told.updated,
         available=report.available,
-        proven=_proven(member),
+        proven=told.proven,
         granted=Share(last.unavailable, last.surge) if last is not None else None,
         in_flight=Share(held.unavailable, held.surge),
         written=last.seq if last is not None else 0,
@@ -247,8 +255,13 @@ def _aligned(member: Member, found: Alignment, work: Work | None, last: Spec | N
     )
 
 
-def _proven(member: Member) -> int:
-    return member.report.proven if member.reported_template == member.template else 0
+def _by_last_report(member: Member) -> Member:
+    """The cluster as it reported last, also if it has not seen yet what was written since: its counts are of the wanted
+    template all the same if it was asked for no other."""
+    last = member.last
+    if last is None or member.reported_template or any(one.template != member.template for one in member.specs):
+        return member
+    return replace(member, report=replace(member.report, seq=last.seq))
 
 
 def _state(member: Member, goal: int, found: Alignment, work: Work | None) -> tuple[State, str]:
@@ -260,13 +273,10 @@ def _state(member: Member, goal: int, found: Alignment, work: Work | None) -> tu
     if member.name in found.waiting:
         wait = found.waiting[member.name]
         return _STATES.get(wait.code, State.waiting), wait_sentence(wait)
-    if not member.wanted:
-        return State.leaving, f"its last {counted(member.report.pods, 'pod')} go"
-    if not member.is_acknowledged:
-        return State.moving, "it has not reported yet that it acts on what was written last"
-    if member.report.available < member.wanted or _proven(member) < goal:
-        return State.moving, f"{of_all(member.report.available, member.wanted, 'pod')} available"
-    return State.available, ""
+    why = unfinished(member, goal)
+    if not why:
+        return State.available, ""
+    return State.moving if member.wanted or (member.stays and not member.report.pods) else State.leaving, why
 
 
 def _refused(work: Work | None) -> str:

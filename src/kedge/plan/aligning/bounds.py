@@ -178,6 +178,25 @@ def scaled_away(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
     return max(0, there - spec.replicas - spec.surge) if larger else 0
 
 
+def extra_kept(member: Member) -> int:
+    """How many pods a Deployment has that are more than it may have by now. It was not asked to give up any, and keeps
+    them as long as those that it replaced do not work; but paused it gives them up, whichever they are."""
+    last = member.last
+    if not member.has_sets or last is None or any(one.replicas > last.replicas for one in member.specs):
+        return 0
+    return max(0, member.report.pods - last.replicas - last.surge)
+
+
+def may_have_extra(member: Member) -> bool:
+    """Whether a Deployment may have more pods than it is asked for, and has not acknowledged that it may have fewer: it
+    is not to be paused before it has."""
+    last = member.last_written
+    if not member.has_sets or last is None or member.is_acknowledged:
+        return False
+    before = [one for one in member.in_effect if one.seq < last.seq and one.replicas <= last.replicas]
+    return any(one.replicas + one.surge > last.replicas + last.surge for one in before)
+
+
 def _kept(member: Member, spec: Spec, specs: Iterable[Spec]) -> int:
     """How many pods of its template are proven, and are not taken away by what may still be in effect from before: a
     kind that has more of them than are let through gives those up for pods it keeps back."""

@@ -35,7 +35,7 @@ from kedge.api.karmada.policies import (
     PropagationPolicy,
     ReplicaSchedulingType,
 )
-from kedge.api.meta import ObjectMeta
+from kedge.api.meta import ObjectMeta, controller_of
 from kedge.api.resource import Resource
 from kedge.plan.aligning.names import binding_name
 from kedge.plan.aligning.overriding import selected
@@ -126,17 +126,28 @@ def claim_of(policy: AnyPolicy | None) -> Claim:
 
 
 def holder_of(meta: ObjectMeta) -> str | None:
-    """The id of the policy that a binding came from; None if it came from none."""
+    """The id of the policy that has a binding now; None if none has."""
     return next((meta.labels[label] for label in CLAIM_LABELS if label in meta.labels), None)
+
+
+def came_from_policy(meta: ObjectMeta, obj: Object) -> bool:
+    """Whether a policy brought the binding of a resource, also if that policy let go of it since.
+
+    Then it still has the resource as its controller, and an id made from the resource's own. A binding that was written
+    by hand may have such an owner, but it has an id of its own.
+    """
+    if holder_of(meta) is not None:
+        return True
+    owner = controller_of(meta)
+    if owner is None or owner.uid != text(obj, "metadata", "uid"):
+        return False
+    return meta.labels.get(_own_keys(obj).label) == _detected_id(obj)
 
 
 def detected_binding(obj: Object, policy: AnyPolicy) -> dict[str, Any]:
     """The binding of a resource that has none yet, as Karmada would store it; without clusters, which are scheduled."""
     meta, claim = obj["metadata"], claim_of(policy)
-    namespace, name = text(obj, "metadata", "namespace"), binding_name(text(obj, "kind"), meta["name"])
-    own_id, finalizer = (
-        (BINDING_ID, BINDING_FINALIZER) if namespace else (CLUSTER_BINDING_ID, CLUSTER_BINDING_FINALIZER)
-    )
+    namespace, own_keys = text(obj, "metadata", "namespace"), _own_keys(obj)
     owner = {
         "apiVersion": obj["apiVersion"],
         "kind": obj["kind"],
@@ -147,15 +158,36 @@ def detected_binding(obj: Object, policy: AnyPolicy) -> dict[str, Any]:
     }
     return {
         "metadata": {
-            "name": name,
+            "name": binding_name(text(obj, "kind"), meta["name"]),
             **({"namespace": namespace} if namespace else {}),
-            "labels": {**_given(claim.labels), own_id: str(uuid5(UUID(meta["uid"]), name))},
+            "labels": {**_given(claim.labels), own_keys.label: _detected_id(obj)},
             "annotations": _given(claim.annotations),
-            "finalizers": [finalizer],
+            "finalizers": [own_keys.finalizer],
             "ownerReferences": [owner],
         },
         "spec": detected_spec(obj, policy),
     }
+
+
+class _OwnKeys(Struct, frozen=True):
+    """What a binding is marked with, by its kind."""
+
+    label: str
+    """Of its permanent id."""
+    finalizer: str
+
+
+def _own_keys(obj: Object) -> _OwnKeys:
+    """The marks of the binding of a resource: of a namespace, or of the whole cluster."""
+    if text(obj, "metadata", "namespace"):
+        return _OwnKeys(BINDING_ID, BINDING_FINALIZER)
+    return _OwnKeys(CLUSTER_BINDING_ID, CLUSTER_BINDING_FINALIZER)
+
+
+def _detected_id(obj: Object) -> str:
+    """The permanent id of the binding that a policy brings for a resource."""
+    name = binding_name(text(obj, "kind"), text(obj, "metadata", "name"))
+    return str(uuid5(UUID(text(obj, "metadata", "uid")), name))
 
 
 def detected_spec(obj: Object, policy: AnyPolicy) -> dict[str, Any]:

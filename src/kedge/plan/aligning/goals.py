@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kedge.plan.aligning.aim import Aim
 from kedge.plan.aligning.bounds import bounds
-from kedge.plan.aligning.ledger import UNKNOWN, Member
+from kedge.plan.aligning.ledger import UNKNOWN, Member, OwnStrategy, Spec
 from kedge.plan.moving.division import divide
 
 
@@ -50,12 +50,26 @@ def is_empty(member: Member) -> bool:
     return member.is_unasked and member.report.pods == 0
 
 
+def _has_own(spec: Spec, own: OwnStrategy) -> bool:
+    """Whether a spec is by a cluster's own strategy. One whose pods stay as they are has any."""
+    partition = spec.partition if own.partition is None else own.partition
+    return own.is_held or (spec.unavailable, spec.surge, spec.partition) == (own.unavailable, own.surge, partition)
+
+
+def _has_strays(member: Member, goal: int) -> bool:
+    """Whether it has as many pods of the template as it is to have, and some of them by an older release: where pods
+    have an order, those are not the last ones, and a lower partition would let others through."""
+    return member.is_ordered and member.updated >= goal
+
+
 def is_there(aim: Aim, member: Member, goal: int) -> bool:
     last, written = member.last, member.last_written
     if last is None:
-        return member.wanted == 0
+        return member.wanted == 0 and not member.stays
+    if member.own is not None and member.wanted and not _has_own(last, member.own):
+        return False
     if last.replicas != member.wanted or (not member.wanted and written is not None and written.replicas):
         return False
     if aim.is_partitioned:
-        return goal == 0 or (last.template == member.template and last.moved >= goal)
+        return goal == 0 or (last.template == member.template and (last.moved >= goal or _has_strays(member, goal)))
     return last.template == member.template and member.updated >= goal

@@ -1,6 +1,7 @@
 """Interpreter: the rolling strategy and status of a workload, whatever its kind, by the handler of the kind.
 
-The functions have the names of the proposal's operations. A kind without a handler is refused in words.
+The functions have the names of the proposal's operations. Its `AlignRollingStrategy`, over all members of a binding, is
+`plan.aligning.binding.plan_binding`: it needs the ledger as well. A kind without a handler is refused in words.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class NotAligned(ValueError):
     """Why a workload cannot be aligned, in words."""
 
 
-class RollingStrategy(Struct, frozen=True):
+class RollingStrategy(Struct, frozen=True, rename="camel", omit_defaults=True):
     """How a workload replaces its pods, as its spec says it."""
 
     paused: bool | None = None
@@ -33,7 +34,7 @@ class RollingStrategy(Struct, frozen=True):
     max_surge: IntOrPercent | None = None
 
 
-class UnifiedRollingStatus(Struct, frozen=True):
+class UnifiedRollingStatus(Struct, frozen=True, rename="camel", omit_defaults=True):
     """The status of a workload of any kind, as a member reflects it. None: it does not say."""
 
     generation: int | None = None

@@ -64,6 +64,17 @@ class Report(Struct, frozen=True, gc=False):
 NOTHING = Report(0)
 
 
+class OwnStrategy(Struct, frozen=True, gc=False):
+    """What an override policy says of one cluster's strategy."""
+
+    unavailable: int = 0
+    surge: int = 0
+    partition: int | None = None
+    """None: as for all others."""
+    is_held: bool = False
+    """Whether its pods stay as they are: it is paused by itself, or replaces none."""
+
+
 class Member(Struct, frozen=True, dict=True):
     """One cluster. What follows from its fields is found out once."""
 
@@ -78,8 +89,10 @@ class Member(Struct, frozen=True, dict=True):
     is_reachable: bool = True
     is_suspended: bool = False
     """Whether somebody said that nothing is written to it for now."""
-    is_fixed: bool = False
-    """Whether somebody else decides on its strategy: it is charged for what it may do, and never changed."""
+    stays: bool = False
+    """Whether it keeps the workload also without replicas."""
+    own: OwnStrategy | None = None
+    """Its strategy, if somebody else decides on that: it is charged for all of it."""
     is_ordered: bool = False
     """Whether its pods have an order, by which they are replaced and taken away, as those of a StatefulSet."""
     has_sets: bool = False

@@ -39,9 +39,10 @@ def next_move(headroom: Headroom, goal: int, replicas: int) -> Spec | AlignCode:
 
 def _first(headroom: Headroom, replicas: int) -> Spec | AlignCode:
     """No pod there has another template: none is replaced, and those that are added are all of the wanted one."""
-    member = headroom.member
-    if replicas == member.replicas:
-        return AlignCode.kept_back
+    member, last = headroom.member, headroom.member.last
+    has_template = last is not None and last.template == member.template
+    if replicas == member.replicas and (replicas or member.wanted or has_template):
+        return AlignCode.creating if member.updated < replicas else AlignCode.kept_back
     return Spec(0, member.template, replicas, *at_rest(headroom.aim, replicas))
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import msgspec
+from msgspec.structs import replace
 
 from kedge.api.condition import is_true
-from kedge.api.karmada.bindings import ClusterResourceBinding, ResourceBinding
+from kedge.api.karmada.bindings import BindingSpec, BoundResource, ClusterResourceBinding, ResourceBinding
 from kedge.api.karmada.clusters import Cluster
 from kedge.api.karmada.keys import BINDING_NAME, BINDING_NAMESPACE, CLUSTER_BINDING_NAME, EXECUTION_PREFIX, LEDGER
 from kedge.api.karmada.policies import Placement, ReplicaSchedulingType
@@ -20,6 +21,26 @@ from kedge.plan.aligning.work_spec import is_suspended
 from kedge.plan.fields import Object
 
 AnyBinding = ResourceBinding | ClusterResourceBinding
+
+
+class BadPlacement(ValueError):
+    """Why the placement of a binding cannot be read, in words."""
+
+
+def read_placement(spec: BindingSpec) -> Placement:
+    """The placement of a binding. Raises `BadPlacement`."""
+    try:
+        return msgspec.convert(spec.placement, Placement)
+    except msgspec.ValidationError as error:
+        raise BadPlacement(f"spec.placement cannot be read: {error}") from error
+
+
+def resource_of(binding: AnyBinding) -> BoundResource:
+    """The resource that a binding propagates. One that a namespace has is in that of its binding, if none is named."""
+    bound = binding.spec.resource
+    if bound.namespace or isinstance(binding, ClusterResourceBinding):
+        return bound
+    return replace(bound, namespace=binding.metadata.namespace or "")
 
 
 def binding_input(
@@ -68,13 +89,16 @@ def _is_divided(binding: AnyBinding) -> bool:
     """A binding that has a placement says so there: every cluster runs all replicas unless it says otherwise."""
     if not binding.spec.placement:
         return True
-    given = msgspec.convert(binding.spec.placement, Placement).replica_scheduling
+    try:
+        given = read_placement(binding.spec).replica_scheduling
+    except BadPlacement:
+        return False  # it is refused: see `plan.aligning.refusing`
     return given is not None and given.replica_scheduling_type is ReplicaSchedulingType.divided
 
 
 def works_of(binding: AnyBinding, works: Iterable[Work]) -> dict[str, Work]:
     """The Works of a binding, by cluster."""
-    return {cluster_of(one): one for one in works if _is_of(one, binding)}
+    return {cluster_of(one): one for one in works if is_work_of(one, binding)}
 
 
 def cluster_of(work: Work) -> str:
@@ -82,7 +106,8 @@ def cluster_of(work: Work) -> str:
     return (work.metadata.namespace or "").removeprefix(EXECUTION_PREFIX)
 
 
-def _is_of(work: Work, binding: AnyBinding) -> bool:
+def is_work_of(work: Work, binding: AnyBinding) -> bool:
+    """Whether a Work says that it is of a binding."""
     notes, meta = work.metadata.annotations, binding.metadata
     if isinstance(binding, ClusterResourceBinding):
         return notes.get(CLUSTER_BINDING_NAME) == meta.name

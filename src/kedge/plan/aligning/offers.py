@@ -49,6 +49,27 @@ def offers(headroom: Headroom, goal: int) -> Offers:
     return Offers(usual, (*gentle, *with_kept), _otherwise(member, moved[0]))
 
 
+def own_offers(headroom: Headroom, goal: int) -> Offers:
+    """For a cluster that has a strategy of its own: the wanted template by that, or else what it has, scaled."""
+    aim, member, own = headroom.aim, headroom.member, headroom.member.own
+    assert own is not None
+    sizes, last = _sizes(headroom), member.last
+    scaled = tuple(spec for size in sizes for spec in _scaled(aim, member, size))
+    if aim.is_paused:
+        return Offers(scaled, (), AlignCode.paused)
+    is_on = last is not None and last.template == member.template
+    begun = headroom.held.updated if is_on else member.updated
+    moved = []
+    for size in sizes:
+        kept_back = min(size, max(0, size - goal) if own.partition is None else own.partition)
+        if aim.is_partitioned and not is_new(member):  # as many more as it replaces at once
+            kept_back = max(kept_back, size - begun - max(1, own.unavailable + own.surge))
+        moved.append(Spec(0, member.template, size, own.unavailable, own.surge, kept_back))
+    if last is not None and replace(last, seq=0) in moved:
+        return Offers(scaled, (), AlignCode.rolling)
+    return Offers((*moved, *scaled), (), AlignCode.overridden)
+
+
 def _created(aim: Aim, member: Member, replicas: int) -> tuple[Spec, ...]:
     """All its pods, or one less if there is no room for one that is extra: of a cluster that has none yet."""
     sizes = (replicas, replicas - 1) if is_empty(member) and not aim.is_paused else ()
@@ -104,7 +125,10 @@ def _sizes(headroom: Headroom) -> list[int]:
         (spare + broken, most),
         (spare, most),
     )
-    return list(dict.fromkeys(max(member.wanted, now - min(way)) for way in ways))
+    sizes = [max(member.wanted, now - min(way)) for way in ways]
+    if member.has_sets and member.last is not None and member.last.template != member.template:
+        sizes.append(now)  # scaled down while it rolls, a Deployment takes pods that work: the fix may come first
+    return list(dict.fromkeys(sizes))
 
 
 def _missing(member: Member) -> int:

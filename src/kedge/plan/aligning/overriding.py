@@ -28,6 +28,7 @@ from kedge.plan.fields import Object, at, text
 
 AnyOverridePolicy = OverridePolicy | ClusterOverridePolicy
 _STRATEGIES: Final = (("spec", "strategy"), ("spec", "updateStrategy"))
+_IDENTITY: Final = (("apiVersion",), ("kind",), ("metadata", "name"), ("metadata", "namespace"))
 
 
 class Exactness(IntEnum):
@@ -104,8 +105,13 @@ def selected(selector: ResourceSelector, obj: Object) -> Exactness | None:
 
 
 def _is_of_strategy(one: PlaintextOverrider) -> bool:
-    path = tuple(_parts(one.path))
-    return any(path[: len(place)] == place[: len(path)] for place in _STRATEGIES)
+    return _touches(_parts(one.path), _STRATEGIES)
+
+
+def _touches(path: Iterable[str], places: Iterable[Sequence[str]]) -> bool:
+    """Whether a path leads to one of these places, or above or below it."""
+    parts = tuple(path)
+    return any(parts[: len(place)] == tuple(place)[: len(parts)] for place in places)
 
 
 def _applied(obj: Any, overriders: Overriders, policy: str) -> Any:
@@ -131,9 +137,10 @@ def _get(obj: Any, path: Sequence[str]) -> Any:
 
 
 def _set(obj: Any, path: Sequence[str], operator: OverrideOperator, value: Any, policy: str) -> Any:
-    """An object with one value changed. Missing parents are an error, as in a JSON patch."""
-    if not path:
-        return value
+    """An object with one value changed. Missing parents are an error, as in a JSON patch. Which object it is stays: a
+    policy of one namespace must not write into another."""
+    if _touches(path, _IDENTITY):
+        raise NotOverridden(f"{policy} must not {operator} /{'/'.join(path)}: it says which object this is")
     try:
         parent = _get(obj, path[:-1])
         _change(parent, path[-1], operator, value)

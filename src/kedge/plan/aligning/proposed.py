@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from kedge.api.karmada.bindings import BoundResource
 from kedge.api.karmada.proposed import ProposedBinding
 from kedge.plan.aligning.names import binding_name
+from kedge.plan.aligning.refusing import namespace_problem
 from kedge.plan.aligning.workload_kinds import WORKLOAD_KINDS
 
 
@@ -20,10 +22,13 @@ class NotBound(ValueError):
 
 
 def bound_resource(binding: ProposedBinding) -> BoundResource:
-    """The resource that a binding means: the one it names, or the workload that it is called after."""
+    """The resource that a binding means: the one it names, or the workload that it is called after. It is of the
+    binding's own namespace. Raises `NotBound`."""
     meta, given = binding.metadata, binding.spec.resource
     if given is not None:
-        return given
+        if problem := namespace_problem(given.namespace, meta.namespace or ""):
+            raise NotBound(problem)
+        return replace(given, namespace=meta.namespace or "")
     for kind in WORKLOAD_KINDS:
         suffix = binding_name(kind.kind, "")
         if meta.name.endswith(suffix) and meta.name != suffix:

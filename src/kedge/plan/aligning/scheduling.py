@@ -14,6 +14,7 @@ from kedge.api.karmada.bindings import TargetCluster
 from kedge.api.karmada.policies import ClusterAffinity, Placement, ReplicaSchedulingType, StaticClusterWeight
 from kedge.plan.aligning.names import fnv32a
 from kedge.plan.aligning.supporting import placement_problems
+from kedge.plan.text import listed, natural
 
 
 class Candidate(Struct, frozen=True):
@@ -34,6 +35,18 @@ def is_meant(affinity: ClusterAffinity | None, cluster: Candidate) -> bool:
     if cluster.name in affinity.exclude or (affinity.cluster_names and cluster.name not in affinity.cluster_names):
         return False
     return affinity.label_selector is None or affinity.label_selector.matches(cluster.labels)
+
+
+def missing_clusters(placement: Placement, clusters: Iterable[str]) -> str:
+    """Which clusters a placement names that do not exist, as a sentence; empty if all do."""
+    scheduling = placement.replica_scheduling
+    weights = scheduling.weight_preference if scheduling is not None else None
+    rules = weights.static_weight_list if weights is not None else ()
+    affinities = (placement.cluster_affinity, *(one.target_cluster for one in rules))
+    named = dict.fromkeys(name for one in affinities if one is not None for name in one.cluster_names)
+    if not named or not (missing := sorted(named.keys() - set(clusters), key=natural)):
+        return ""
+    return f"The placement names {listed(missing)}, which {'does' if len(missing) == 1 else 'do'} not exist."
 
 
 def schedule(

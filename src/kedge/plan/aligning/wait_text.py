@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kedge.plan.aligning.aim import AlignCode
+from kedge.plan.aligning.ledger import Member
 from kedge.plan.aligning.turns import TurnCode
 from kedge.plan.moving.wait import Wait
 from kedge.plan.text import counted, listed, of_all
@@ -14,6 +15,19 @@ from kedge.plan.text import counted, listed, of_all
 def wait_sentence(wait: Wait) -> str:
     """What a cluster waits for."""
     return _TURNS[TurnCode(wait.code)] if wait.code in _TURNS else _SENTENCES[AlignCode(wait.code)](wait)
+
+
+def unfinished(member: Member, goal: int) -> str:
+    """What is left to be done by a cluster that waits for nothing, and is to have so many pods of the template; or
+    nothing."""
+    report = member.report
+    if not member.wanted and (report.pods or not member.stays):
+        return f"its last {counted(report.pods, 'pod')} go"
+    if not member.is_acknowledged:
+        return "it has not reported yet that it acts on what was written last"
+    if report.available < member.wanted or member.proven < goal:
+        return f"{of_all(report.available, member.wanted, 'pod')} available"
+    return ""
 
 
 def _unacknowledged(_: Wait) -> str:
@@ -30,8 +44,8 @@ def _suspended(_: Wait) -> str:
 
 def _overridden(_: Wait) -> str:
     return (
-        "an override policy decides on its strategy: it is charged for that, and not written to;"
-        " take the strategy out of the policy"
+        "an override policy decides on its strategy, and the budget has no room for that, or it keeps its pods as they"
+        " are: it keeps what it has; take the strategy out of the policy"
     )
 
 
@@ -41,6 +55,10 @@ def _paused(_: Wait) -> str:
 
 def _rolling(wait: Wait) -> str:
     return f"it replaces its pods with what it holds: {of_all(wait.numbers['updated'], wait.numbers['goal'], 'pod')}"
+
+
+def _creating(wait: Wait) -> str:
+    return f"its pods are being created: {of_all(wait.numbers['updated'], wait.numbers['goal'], 'pod')}"
 
 
 def _budget_spent(wait: Wait) -> str:
@@ -110,6 +128,7 @@ _SENTENCES: Final[Mapping[AlignCode, Callable[[Wait], str]]] = {
     AlignCode.overridden: _overridden,
     AlignCode.paused: _paused,
     AlignCode.rolling: _rolling,
+    AlignCode.creating: _creating,
     AlignCode.budget_spent: _budget_spent,
     AlignCode.broken: _broken,
     AlignCode.unproven: _unproven,

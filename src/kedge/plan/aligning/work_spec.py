@@ -6,21 +6,28 @@ no longer asked for anything must not have it run pods.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from kedge.api.karmada.bindings import BindingSpec
-from kedge.api.karmada.keys import CONFLICT_RESOLUTION
+from kedge.api.karmada.keys import CONFLICT_RESOLUTION, MANAGED, MANAGED_ANNOTATIONS, MANAGED_LABELS, TEMPLATE_UID
 from kedge.api.karmada.works import Work
-from kedge.plan.fields import Object, patched
+from kedge.plan.fields import Object, at, patched
+
+_UNMARKED: Final = {
+    "metadata": {
+        "labels": {MANAGED: None},
+        "annotations": dict.fromkeys((TEMPLATE_UID, MANAGED_LABELS, MANAGED_ANNOTATIONS)),
+    }
+}
 
 
-def work_spec(binding: BindingSpec, cluster: str, manifest: Object) -> dict[str, Any]:
-    """The spec of the Work of one cluster. None: to be left out."""
+def work_spec(binding: BindingSpec, cluster: str, manifest: Object, *, uid: str = "") -> dict[str, Any]:
+    """The spec of the Work of one cluster. None: to be left out. `uid`: which object the resource is."""
     if binding.conflict_resolution:
         note = {CONFLICT_RESOLUTION: binding.conflict_resolution.lower()}
         manifest = patched(manifest, {"metadata": {"annotations": note}})
     return {
-        "workload": {"manifests": [manifest]},
+        "workload": {"manifests": [_marked(manifest, uid)]},
         "suspendDispatching": is_suspended(binding, cluster) or None,
         "preserveResourcesOnDeletion": binding.preserve_resources_on_deletion or None,
     }
@@ -33,6 +40,30 @@ def shown_spec(work: Work) -> dict[str, Any]:
         "suspendDispatching": work.spec.suspend_dispatching or None,
         "preserveResourcesOnDeletion": work.spec.preserve_resources_on_deletion or None,
     }
+
+
+def _marked(manifest: Object, uid: str) -> Object:
+    """A manifest with the labels and annotations by which Karmada marks what it propagates."""
+    noted = {TEMPLATE_UID: uid} if uid else {}
+    labels = {*(at(manifest, "metadata", "labels") or ()), MANAGED}
+    notes = {*(at(manifest, "metadata", "annotations") or ()), *noted, MANAGED_LABELS, MANAGED_ANNOTATIONS}
+    own = {MANAGED_LABELS: ",".join(sorted(labels)), MANAGED_ANNOTATIONS: ",".join(sorted(notes))}
+    return patched(manifest, {"metadata": {"labels": {MANAGED: "true"}, "annotations": {**noted, **own}}})
+
+
+def is_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two specs ask for the same. The marks of Karmada alone are no reason to write to a cluster."""
+    return _unmarked(one) == _unmarked(other)
+
+
+def _unmarked(spec: dict[str, Any]) -> dict[str, Any]:
+    manifests = [_without_empty(patched(one, _UNMARKED)) for one in spec["workload"]["manifests"]]
+    return {**spec, "workload": {"manifests": manifests}}
+
+
+def _without_empty(manifest: Object) -> Object:
+    given = at(manifest, "metadata") or {}
+    return {**manifest, "metadata": {name: value for name, value in given.items() if value != {}}}
 
 
 def was_sent(work: Work) -> bool:

@@ -17,7 +17,7 @@ from kedge.api.karmada.works import ManifestStatus, ResourceIdentifier, Work, Wo
 from kedge.plan.aligning.aim import Aim
 from kedge.plan.aligning.alignment import Alignment
 from kedge.plan.aligning.binding import BindingInput, BindingPlan, plan_binding
-from kedge.plan.aligning.binding_story import BindingStory, Share, tell_binding
+from kedge.plan.aligning.binding_story import BindingStory, Share, tell_binding, tell_refused
 from kedge.plan.aligning.bounds import Bounds
 from kedge.plan.aligning.ledger import Member, Spec
 from kedge.plan.aligning.ledger_text import ledger_text
@@ -112,6 +112,21 @@ def binding_preview(binding: AnyBinding, seen: BindingInput, failing: Collection
         problems=story.problems,
         why="" if story.is_done else story.why,
         is_done=story.is_done or not story.is_aligned,
+    )
+
+
+def refused_preview(binding: AnyBinding, problem: str) -> BindingPreview:
+    """What a binding would do that nothing is done about: nothing."""
+    story = tell_refused(binding, {}, problem)
+    return BindingPreview(
+        kind=story.kind,
+        namespace=story.namespace,
+        name=story.name,
+        resource=story.resource,
+        is_aligned=False,
+        problems=story.problems,
+        why=problem,
+        is_done=False,
     )
 
 
