@@ -71,11 +71,11 @@ class Changes:
         self.there = there
         self.kind = kind
 
-    async def begin(self, plan: Object, state: str = "rollingInBatches") -> None:
+    async def begin(self, plan: Object, state: str = "rollingInBatches", *, has_batches: bool = True) -> None:
         path = f"{self.there.path}/x"
         await self.there.api.ask("DELETE", path)
         assert (await self.there.create(spec=SPECS[self.kind] | {"rolloutPlan": plan})).code == 201
-        begun = {"batches": [{"replicas": 1, "goal": 1}]} if state != "verifyingSpec" else {}
+        begun = {"batches": [{"replicas": 1, "goal": 1}]} if has_batches and state != "verifyingSpec" else {}
         status = {"status": UNDER_WAY | begun | {"rollingState": state} | self.revisions}
         assert (await self.there.api.ask("PATCH", f"{path}/status", status, MERGE)).code == 200
 
@@ -103,6 +103,7 @@ async def test_every_kind_is_changed_by_the_same_rules(api: Api, kind: str) -> N
         await only_raises_the_partition(Changes(there, kind))
         await keeps_its_source(Changes(there, kind))
         await is_mended_before_it_begins(Changes(there, kind))
+        await has_begun_without_batches(Changes(there, kind))
         await is_only_resized_in_the_end(Changes(there, kind))
 
 
@@ -135,6 +136,18 @@ async def is_mended_before_it_begins(rollout: Changes) -> None:
     await rollout.begin({"batchPartition": 1, "targetSize": 3, "rolloutBatches": [ONE, TWO, THREE]}, "verifyingSpec")
     assert not await rollout.replan(batchPartition=0, targetSize=None, rolloutBatches=[TWO, ONE])
     assert not await rollout.change(**OTHER_SOURCES[rollout.kind])
+
+
+async def has_begun_without_batches(rollout: Changes) -> None:
+    """The status of KubeVela's controllers does not list them."""
+    for state in ("initializing", "rollingInBatches", "finalising", "rolloutAbandoned"):
+        await rollout.begin({"batchPartition": 1, "rolloutBatches": [ONE, TWO, THREE]}, state, has_batches=False)
+        assert LOWERED in await rollout.replan(batchPartition=0)
+        assert REWRITTEN in await rollout.replan(rolloutBatches=[TWO, ONE, THREE])
+        assert RESTS in await rollout.replan(targetSize=5)
+    for state in ("rolloutSucceed", "rolloutFailed"):
+        await rollout.begin({"batchPartition": 1}, state, has_batches=False)
+        assert ENDED in await rollout.replan(paused=True)
 
 
 async def is_only_resized_in_the_end(rollout: Changes) -> None:

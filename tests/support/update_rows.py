@@ -18,6 +18,8 @@ REST: Final = "cannot be changed while the rollout is under way unless the targe
 SOURCE: Final = "only targetRef can say what is rolled out next while the rollout is under way"
 ENDED: Final = "a successful or failed rollout cannot be modified without changing the target or the source"
 UNDER_WAY, OVER, NEW = "under way", "over", "new"
+PEER, PEER_OVER, PEER_FAILED = "under way of another", "over of another", "failed of another"
+"""With a status as KubeVela's controllers write it: it does not list the batches."""
 
 
 def ref(name: str) -> dict[str, str]:
@@ -90,6 +92,14 @@ ROWS: Final[dict[str, Update]] = {
     "a plan when it is over": _plan(ENDED, OVER, batchPartition=3),
     "a pause when it is over": _plan(ENDED, OVER, paused=True),
     "a size when it is over": _plan(state=OVER, targetSize=12),
+    "a larger partition by another": _plan(state=PEER, batchPartition=2),
+    "a smaller partition by another": _plan(PARTITION, PEER, batchPartition=0),
+    "a batch that rolled by another": _plan(BATCHES, PEER, rolloutBatches=sizes(1, 3, 4, 2)),
+    "a size by another": _plan(REST, PEER, targetSize=12),
+    "another target by another": Update({"targetRef": ref("v3"), "rolloutPlan": {"batchPartition": 0}}, state=PEER),
+    "a plan when it is over by another": _plan(ENDED, PEER_OVER, batchPartition=3),
+    "a size when it is over by another": _plan(state=PEER_OVER, targetSize=12),
+    "a plan when it failed by another": _plan(ENDED, PEER_FAILED, batchPartition=3),
     "another target when it is over": Update(
         {"targetRef": ref("v3"), "rolloutPlan": {"batchPartition": 0}}, state=OVER
     ),
@@ -98,6 +108,9 @@ _STATUSES: Final[dict[str, dict[str, Any]]] = {
     NEW: {},
     UNDER_WAY: {"rollingState": "rollingInBatches", "batchRollingState": "batchInRolling", "currentBatch": 1},
     OVER: {"rollingState": "rolloutSucceed", "batchRollingState": "batchReady", "currentBatch": 3},
+    PEER: {"rollingState": "rollingInBatches", "batchRollingState": "batchInRolling", "currentBatch": 1},
+    PEER_OVER: {"rollingState": "rolloutSucceed", "batchRollingState": "batchReady", "currentBatch": 3},
+    PEER_FAILED: {"rollingState": "rolloutFailed", "batchRollingState": "batchReady", "currentBatch": 1},
 }
 _GOALS: Final = [{"replicas": size, "goal": goal} for size, goal in ((2, 2), (2, 4), (4, 8), (2, 10))]
 
@@ -111,7 +124,8 @@ def trait(name: str, namespace: str) -> dict[str, Any]:
 def status_in(state: str) -> dict[str, Any]:
     """The status of a rollout in this state."""
     counts = {"upgradedReplicas": 4, "upgradedReadyReplicas": 4, "lastTarget": "apps/v1/Deployment/v2"}
-    return {**_STATUSES[state], **counts, "batches": _GOALS} if _STATUSES[state] else {}
+    batches = {"batches": _GOALS} if state in (UNDER_WAY, OVER) else {}
+    return {**_STATUSES[state], **counts, **batches} if _STATUSES[state] else {}
 
 
 async def create(client: Client, namespace: str, state: str) -> str:

@@ -522,6 +522,34 @@ def test_a_set_that_somebody_froze_with_the_new_template_is_moved(kind: str) -> 
     run(body())
 
 
+@pytest.mark.parametrize("kind", IN_PLACE)
+def test_a_set_that_was_to_be_scaled_keeps_its_template_when_that_failed_and_is_deleted(kind: str) -> None:
+    async def body() -> None:
+        from kedge.plan.oam.workloads import frozen, workload_of
+
+        async with revisions(1, kind=kind) as here:
+            data = {"metadata": {"name": "web", "namespace": SHOP}, "spec": {"workload": workload(1, kind)}}
+            made = workload_of(data, revision="web-v1")
+            held = dict(frozen(made, {**made, "spec": {**made["spec"], "replicas": 2}}))
+            await here.client.create(IN_PLACE[kind], held)
+            await here.until_images(v1=2)
+            await here.rollout("web-v1", targetSize=4, numBatches=2, batchPartition=0, revertOnDelete=True)
+            await here.until_state("rollingInBatches", "batchReady")
+            await here.client.patch(
+                Rollout, "web", MergePatch({"metadata": {"annotations": {"kedge.dev/abort": "true"}}}), SHOP
+            )
+            await here.until_state("rolloutFailed")
+            newer = {"containers": [{"name": "app", "image": "app:9"}]}
+            await here.client.patch(IN_PLACE[kind], "web", MergePatch({"spec": {"template": {"spec": newer}}}), SHOP)
+            await here.delete()
+            await here.until_gone()
+            await a_while()
+            live = await here.live("web", IN_PLACE[kind])
+            assert live["spec"]["template"]["spec"]["containers"][0]["image"] == "app:9"
+
+    run(body())
+
+
 def test_a_daemon_set_goes_to_another_revision() -> None:
     async def body() -> None:
         async with revisions(2, kind="DaemonSet") as here:

@@ -94,6 +94,27 @@ async def _are(here: Bed, sizes: dict[str, int]) -> bool:
     return {name: size for name, size in (await here.sizes()).items() if name in sizes} == sizes
 
 
+def test_what_came_while_a_rollout_waited_for_another_one_stays_when_it_is_taken_back() -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await here.deployment("v1", 4)
+            for name in ("v2", "v3"):
+                await here.deployment(name, 0, f"app:{name[1:]}")
+            await here.trait("v2", "v1", name="first", paused=True)
+            await here.until_state("rollingInBatches", name="first")
+            await here.trait("v3", "v2", targetSize=4, numBatches=2, batchPartition=0, revertOnDelete=True)
+            await here.until_state("verifyingSpec")
+            await here.edit({"rolloutPlan": {"paused": False}}, name="first")
+            await here.until_state("rollingInBatches", "batchReady")
+            await here.until(lambda: _are(here, {"v1": 0, "v2": 2, "v3": 2}))
+            await here.client.delete(RolloutTrait, "web", SHOP)
+            await here.until(lambda: _are(here, {"v2": 4, "v3": 0}))
+            await asyncio.sleep(60)
+            assert await here.images() == ["app:2"] * 4
+
+    run(body())
+
+
 def test_another_target_midway_starts_from_all_old_revisions() -> None:
     async def body() -> None:
         async with bed() as here:

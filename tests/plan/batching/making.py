@@ -153,7 +153,8 @@ def observed(
     """A rollout of 4 pods from v1 to v2 in this state."""
     states = {"rolling_state": state, "batch_rolling_state": batch}
     sources = () if state in (None, RollingState.locating) else (V1,)
-    found = sized(plan, 4, **{"sources": sources, **states, **(status or {})})
+    named = ObjectReference(api_version="apps/v1", kind="Deployment", name="v2") if sources else None
+    found = sized(plan, 4, **{"sources": sources, "target_workload": named, **states, **(status or {})})
     given: dict[str, Any] = {
         "workloads": workloads(deployment("v2", 1), deployment("v1", 3)),
         "moves": Answers(),

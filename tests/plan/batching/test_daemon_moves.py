@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -254,13 +255,41 @@ def test_a_set_that_does_not_exist_is_created_as_it_is_taken_over() -> None:
 
 
 def test_a_set_that_was_created_is_proved_in_batches_and_goes_when_it_is_taken_back() -> None:
-    world = DaemonWorld(3)
-    assert drive(world, lambda: MOVES.initialize(world.seen("web:1"), STATUS, CLAIM))
+    world = created()
     assert MOVES.roll(world.seen("web:1"), STATUS, batch(1, 3)) == DONE
     (write,) = MOVES.revert(world.seen("web:1"), CREATED, batch(3, 3)).writes
     assert (write.ref, write.delete, write.uid, write.takes_away) == (world.ref, True, "u", True)
     theirs = replace(world.seen("web:1"), claim="Rollout/other/uid-2")
     assert MOVES.revert(theirs, CREATED, batch(3, 3)) == DONE
+
+
+def created(by: str = CLAIM) -> DaemonWorld:
+    """A DaemonSet as a rollout created it."""
+    world = DaemonWorld(3)
+    unmade = Workloads(Workload(world.ref, manifest=world.manifest("web:1")), in_place=True, claim=by)
+    (write,) = as_step(MOVES.verify(unmade, PLAN, CREATED)).writes
+    made: Any = write.create
+    world.patch({"metadata": {"annotations": made["metadata"]["annotations"]}, "spec": made["spec"]})
+    world.settle()
+    return world
+
+
+def test_a_set_that_was_there_before_is_never_deleted_whatever_the_status_says() -> None:
+    world = taken_over(DaemonWorld(3))
+    assert roll(world, batch(2, 3))
+    assert drive(world, lambda: MOVES.revert(world.seen("web:2", "web:1"), CREATED, batch(2, 3)))
+    assert world.held() == {V1: 3}
+    unknown = taken_over(DaemonWorld(3)).seen("web:2")
+    assert MOVES.revert(unknown, CREATED, batch(2, 3)).failure
+
+
+def test_a_set_that_another_rollout_created_is_not_deleted() -> None:
+    for by in ("Rollout/other/uid-2", ""):
+        world = created(by)
+        world.patch({"metadata": {"annotations": {CLAIM_KEY: None}}})
+        for claim in (CLAIM, ""):
+            found = MOVES.revert(replace(world.seen("web:1", "web:1"), claim=claim), CREATED, batch(3, 3))
+            assert not any(write.delete for write in found.writes)
 
 
 def as_step(found: object) -> Step:

@@ -568,12 +568,12 @@ def test_the_way_back_leads_to_what_each_one_was() -> None:
     }
 
 
-def test_what_is_not_recorded_is_emptied() -> None:
+def test_what_is_not_recorded_keeps_its_pods() -> None:
     seen = workloads(deployment("v2", 0), deployment("v1", 10), deployment("v0", 2))
-    assert answer(MOVES.revert(seen, before(v1=10), batch(0, 10))) == {"v0": 0}
-    assert MOVES.revert(workloads(deployment("v2", 0), deployment("v0", 0)), before(), batch(0, 10)) == DONE
+    assert MOVES.revert(seen, before(v1=10), batch(0, 10)) == DONE
+    assert MOVES.revert(workloads(deployment("v2", 0), deployment("v0", 2)), before(), batch(0, 10)) == DONE
     gone = workloads(deployment("v2", 0), deployment("v0", 0, pods=1))
-    assert wait_in(MOVES.revert(gone, before(), batch(0, 10))).numbers == {"pods": 1, "goal": 0}
+    assert wait_in(MOVES.revert(gone, before(v0=0), batch(0, 10))).numbers == {"pods": 1, "goal": 0}
 
 
 def _scaled(seen: Workloads, sizes: dict[str, int]) -> Workloads:

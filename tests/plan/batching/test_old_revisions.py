@@ -12,6 +12,7 @@ from kedge.api.oam.rollout_status import RolloutStatus, SourceRecord
 from kedge.plan.batching.moves import WorkloadRef
 from kedge.plan.batching.old_revisions import (
     OldRevision,
+    changes_alone,
     changes_in_place,
     has_pods,
     old_revision,
@@ -22,6 +23,7 @@ from kedge.plan.batching.old_revisions import (
 )
 from kedge.plan.workloads import WorkloadHandler
 from kedge.plan.workloads.daemon_sets import DaemonSets
+from kedge.plan.workloads.deployments import Deployments
 from kedge.plan.workloads.stateful_sets import StatefulSets
 
 KIND = WorkloadRef("apps/v1", "Deployment", "shop", "anything")
@@ -124,3 +126,49 @@ def test_whether_a_workload_has_another_revision_to_move_from(
 ) -> None:
     before = [OldRevision(ref("web", "StatefulSet"), name) for name in known]
     assert changes_in_place(handler, found, "web-v2", before) is changes
+
+
+def alone(
+    replicas: int = 3, *, updated: int | None = None, partition: int = 0, observed: int = 1, frozen: bool = False
+) -> dict[str, Any]:
+    """A StatefulSet whose pods are all there; updated, unless said."""
+    counts = {"replicas": replicas, "updatedReplicas": replicas if updated is None else updated}
+    return {
+        "metadata": {"name": "web", "generation": 1, "annotations": {FROZEN: "{}"} if frozen else {}},
+        "spec": {"replicas": replicas, "updateStrategy": {"rollingUpdate": {"partition": partition}}},
+        "status": {"observedGeneration": observed, **counts},
+    }
+
+
+@pytest.mark.parametrize(
+    ("found", "size", "expected"),
+    [
+        (alone(updated=0, partition=3), None, True),
+        (alone(updated=0, partition=3), 3, True),
+        (alone(updated=0, partition=3), 5, True),  # it is refused then: a rollout in place does not scale
+        (alone(updated=1, partition=2), 3, True),
+        (alone(updated=0, partition=2), 3, False),  # it still moves by itself: the rollout waits
+        (alone(updated=0, partition=2), None, True),  # and here it says so
+        (alone(), None, True),
+        (alone(), 3, False),
+        (alone(), 5, False),
+        (alone(frozen=True), 3, True),
+        (alone(frozen=True), 5, False),
+        (alone(0), None, False),
+        (alone(0, frozen=True), 0, False),
+        (alone(updated=0, partition=3, observed=0), 3, False),  # nothing is known yet
+        (None, None, False),
+        (None, 3, False),
+    ],
+)
+def test_a_workload_that_is_named_alone_is_changed_in_place_if_some_of_its_pods_are_old(
+    found: dict[str, Any] | None, size: int | None, expected: bool
+) -> None:
+    assert changes_alone(StatefulSets(), found, size) is expected
+
+
+def test_named_alone_a_daemon_set_is_changed_in_place_and_a_deployment_never() -> None:
+    old = alone(updated=0, partition=3)
+    assert changes_alone(DaemonSets(), None, None)
+    assert changes_alone(DaemonSets(), old, 3)
+    assert not changes_alone(Deployments(), old, None)

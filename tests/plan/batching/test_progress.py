@@ -21,7 +21,7 @@ from kedge.api.oam.rollout_status import (
 )
 from kedge.api.oam.rollouts import AppRolloutStatus
 from kedge.plan.batching.moves import Progress
-from kedge.plan.batching.progress import PAUSED, is_only_reported, moved, reported, state_of
+from kedge.plan.batching.progress import PAUSED, is_only_reported, moved, reported, state_of, without_future
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.batching.states import Illegal, RolloutEvent, State
 from kedge.plan.batching.steps import Move
@@ -64,6 +64,24 @@ FULL = AppRolloutStatus(
 def test_a_rollout_without_a_status_is_at_the_beginning() -> None:
     assert state_of(RolloutStatus()) == State(R.locating, B.initializing)
     assert state_of(FULL) == State(R.rolling, B.ready)
+
+
+def test_nothing_is_later_than_now() -> None:
+    hooks, metrics = (replace(FULL.hooks[0], time=LATER),), (replace(FULL.metrics[0], time=LATER),)
+    times = {"batch_started_at": LATER, "batch_available_at": LATER}
+    found = without_future(replace(FULL, hooks=hooks, metrics=metrics, **times), NOW)
+    assert (found.batch_started_at, found.batch_available_at) == (NOW, NOW)
+    assert (found.hooks[0].time, found.metrics[0].time) == (NOW, NOW)
+    assert without_future(found, LATER) == found
+    assert without_future(FULL, NOW) == FULL
+
+
+@pytest.mark.parametrize(("desired", "size", "expected"), [(0, 4, 4), (3, 4, 3), (0, -1, 0), (0, 0, 0)])
+def test_a_new_beginning_keeps_the_size_that_it_was_to_have(desired: int, size: int, expected: int) -> None:
+    before = RolloutStatus(rolling_state=R.abandoning, desired_size=desired, rollout_target_size=size)
+    found = moved(Move(E.finalized, before), before, NOW)
+    assert isinstance(found, RolloutStatus)
+    assert found.desired_size == expected
 
 
 def test_an_event_changes_the_state_and_nothing_else() -> None:

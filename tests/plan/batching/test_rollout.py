@@ -17,9 +17,10 @@ from kedge.api.oam.rollout_plan import (
     RolloutStrategy,
     RolloutWebhook,
 )
-from kedge.api.oam.rollout_status import BatchState, PlannedBatch, RollingState, SourceRecord
-from kedge.plan.batching.moves import DONE, Step, Verified, Write
-from kedge.plan.batching.rollout import is_modified, step
+from kedge.api.oam.rollout_status import BatchState, PlannedBatch, RollingState, RolloutStatus, SourceRecord
+from kedge.plan.batching.moves import DONE, Step, Verified, Workload, Write
+from kedge.plan.batching.progress import moved
+from kedge.plan.batching.rollout import ADOPTED, is_modified, step
 from kedge.plan.batching.rollout_waits import BatchCode, sentence
 from kedge.plan.batching.spec_rules import fixed_part
 from kedge.plan.batching.states import ENDED, RolloutEvent
@@ -246,6 +247,47 @@ def test_workloads_without_moves_are_not_enough(state: R) -> None:
 def test_it_is_not_located_while_something_is_missing() -> None:
     assert step(observed(R.locating, wait=WAITS), NOW) == Hold(WAITS)
     assert event(step(observed(R.locating, problem="x"), NOW)) is E.failed
+
+
+def test_a_source_that_is_missing_is_waited_for_and_what_to_do_is_said() -> None:
+    seen = observed(R.locating, workloads=workloads(deployment("v2", 0), Workload(ref("v1"))))
+    assert held(step(seen, NOW)) == "Deployment shop/v1 does not exist: if nothing ran before, remove it from sourceRef"
+
+
+# Begun by another controller
+
+
+@pytest.mark.parametrize("state", [R.initializing, R.rolling, R.finalising, R.abandoning])
+@pytest.mark.parametrize("missing", ["batches", "target_workload"])
+def test_what_another_controller_began_begins_anew_with_the_size_that_it_was_to_have(state: R, missing: str) -> None:
+    nothing: dict[str, Any] = {"batches": (), "target_workload": None}
+    seen = observed(state, B.ready, status={missing: nothing[missing], "current_batch": 1}, **NOWHERE)
+    found = step(seen, NOW)
+    assert found == Move(E.adopted, seen.status, ADOPTED)
+    after = moved(found, seen.status, NOW)
+    assert isinstance(after, RolloutStatus)
+    assert (after.rolling_state, after.current_batch, after.desired_size) == (R.locating, 0, 4)
+
+
+def test_without_a_size_it_is_to_have_all_pods_that_are_asked_for() -> None:
+    unknown = {"batches": (), "rollout_target_size": -1}
+    found = step(observed(R.rolling, status=unknown), NOW)
+    assert isinstance(found, Move)
+    assert (found.event, found.status.rollout_target_size) == (E.adopted, 4)
+    assert step(observed(R.rolling, status=unknown, workloads=None), NOW) == Hold(MISSING)
+    assert (
+        event(step(observed(R.rolling, plan=RolloutPlan(target_size=3), status=unknown, **NOWHERE), NOW)) is E.adopted
+    )
+
+
+def test_what_another_controller_ended_is_begun_anew_only_for_another_size_or_target() -> None:
+    ended = {"batches": (), "target_workload": None, "rollout_target_size": 4, "observed_generation": 0}
+    for state in sorted(ENDED):
+        assert step(observed(state, status=ended), NOW) == Ended()
+        assert event(step(observed(state, status=ended, is_deleting=True), NOW)) is None
+    assert event(step(observed(R.succeeded, plan=RolloutPlan(target_size=5), status=ended), NOW)) is E.modified
+    assert event(step(observed(R.succeeded, wanted="v3", status=ended), NOW)) is E.modified
+    assert event(step(observed(R.failed, retry="1", status=ended), NOW)) is E.retried
 
 
 def test_what_verification_finds_is_fixed() -> None:

@@ -175,6 +175,26 @@ def test_one_that_ended_or_never_began(kind: type[AnyRollout]) -> None:
     assert changed(kind, {"rollingState": "rolloutFailed"}, {"batchPartition": 0}) == []
 
 
+@every_kind
+@pytest.mark.parametrize(
+    "state", ["initializing", "rollingInBatches", "finalising", "rolloutFailing", "rolloutAbandoned"]
+)
+def test_a_status_without_batches_that_is_under_way_has_begun(kind: type[AnyRollout], state: str) -> None:
+    status = {"rollingState": state, "currentBatch": 1}
+    assert changed(kind, status, {"batchPartition": 0}) == ["spec.rolloutPlan.batchPartition"]
+    assert changed(kind, status, {"batchPartition": 1, "targetSize": 4}) == ["spec.rolloutPlan.targetSize"]
+    assert changed(kind, status, None, SOURCES[kind][0]) == ["spec"]
+
+
+@every_kind
+@pytest.mark.parametrize(
+    "status", [{"rollingState": "rolloutSucceed"}, {"rollingState": "rolloutFailed", "currentBatch": 1}]
+)
+def test_a_status_without_batches_that_has_ended_stays(kind: type[AnyRollout], status: Object) -> None:
+    assert changed(kind, status, {"batchPartition": 2}) == ["spec.rolloutPlan"]
+    assert changed(kind, status, {"batchPartition": 0, "targetSize": 4}) == []
+
+
 def test_batches_that_began_in_spite_of_the_partition_stay() -> None:
     batches = [{"replicas": 1}, {"replicas": 2}, {"replicas": 3}]
     plan, new = ({"batchPartition": 0, "rolloutBatches": [batches[0], one, batches[2]]} for one in batches[:2])

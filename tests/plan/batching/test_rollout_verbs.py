@@ -155,6 +155,14 @@ EMPTY_V2 = SourceRecord("apps/v1", "Deployment", "web-v2", 0)
             trait(status(sources=(replace(V1, kind="StatefulSet", name="web"),)), target=SET, sources=(SET,)),
             "changes StatefulSet web in place",
         ),
+        (
+            trait(
+                status(sources=(replace(V1, kind="StatefulSet", name="web"),), rollout_original_size=10),
+                target=SET,
+                sources=(),
+            ),
+            "changes StatefulSet web in place",
+        ),
         (every_kind()[3], "set revertOnDelete and delete the rollout"),
         (every_kind(DONE)[3], "create a copy of Application shop-a and move to that"),
         (every_kind(status(sources=(EMPTY_V2,)))[1], "nothing but revision web-v2 ran before it"),

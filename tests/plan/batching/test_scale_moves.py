@@ -120,7 +120,8 @@ def test_named_pods_are_refused() -> None:
         (scaled(3, deletionTimestamp="2030-01-01T00:00:00Z"), MoveCode.leaving),
         (scaled(3, annotations={CLAIM_KEY: "Rollout/other/uid-2"}), MoveCode.claimed),
         (replace(scaled(3), target=Workload(ref(Deployments()))), MoveCode.not_found),
-        (scaled(3, updated=2, spec={"paused": True}), None),
+        (scaled(3, updated=2, spec={"paused": True}), MoveCode.updating),
+        (scaled(3, spec={"paused": True}), None),
         (scaled(3, available=0), None),
         (scaled(3, annotations={CLAIM_KEY: CLAIM}), None),
     ],
@@ -133,13 +134,28 @@ def test_a_workload_that_is_not_steady_is_waited_for(seen: Workloads, waits_for:
         assert code(found) == waits_for
 
 
-def test_pods_that_a_partition_keeps_back_are_not_waited_for() -> None:
+def test_pods_of_an_old_template_are_waited_for_also_if_a_partition_keeps_them_back() -> None:
     held = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}}
     moves, plan = ScaleMoves(StatefulSets()), RolloutPlan(target_size=5)
     seen = scaled(3, updated=1, spec=held, handler=StatefulSets())
-    assert isinstance(moves.verify(seen, plan, RolloutStatus()), Verified)
-    seen = scaled(3, updated=0, spec=held, handler=StatefulSets())
     assert code(moves.verify(seen, plan, RolloutStatus())) == MoveCode.updating
+    seen = scaled(3, spec=held, handler=StatefulSets())
+    assert isinstance(moves.verify(seen, plan, RolloutStatus()), Verified)
+
+
+@pytest.mark.parametrize("handler", HANDLERS, ids=lambda one: one.kind)
+@pytest.mark.parametrize(("original", "total"), [(0, 4), (6, 4), (4, 4)])
+def test_pods_of_an_old_template_prove_no_batch_and_count_for_nothing(
+    handler: WorkloadHandler, original: int, total: int
+) -> None:
+    moves, status = ScaleMoves(handler), sized(original)
+    last = batch(total, before=original, total=total)
+    for outdated in (1, 4):
+        seen = scaled(total, updated=total - outdated, handler=handler)
+        assert code(moves.roll(seen, status, last)) == MoveCode.updating
+        assert code(moves.check(seen, status, last)) == MoveCode.updating
+        assert moves.progress(seen, status) == Progress(total, total - outdated, total - outdated)
+    assert moves.check(scaled(total, handler=handler), status, last) == DONE
 
 
 # First deployment
@@ -292,6 +308,12 @@ def test_going_back_is_to_the_size_of_before_as_many_at_once_as_a_batch(
         case _:
             assert patch_of(found) == {"spec": {"replicas": answer}}
             assert found.writes[0].takes_away == (seen["replicas"] > answer)
+
+
+def test_going_back_does_not_leave_fewer_than_there_were_before_the_first_attempt() -> None:
+    seen = scaled(4, annotations={CLAIM_KEY: CLAIM})
+    found = MOVES.revert(seen, replace(sized(0), target_before=5), batch(4, 4))
+    assert patch_of(found) == {"spec": {"replicas": 5}}
 
 
 def test_going_back_comes_to_its_end_also_if_no_batch_moved_anything() -> None:

@@ -5,13 +5,26 @@ from __future__ import annotations
 from itertools import pairwise, product
 from typing import NamedTuple
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kedge.api.oam.rollout_plan import ObjectReference
 from kedge.api.oam.rollout_status import BatchState as B
+from kedge.api.oam.rollout_status import PlannedBatch, RolloutStatus
 from kedge.api.oam.rollout_status import RollingState as R
-from kedge.plan.batching.states import BATCH_TABLE, ENDED, ROLLOUT_TABLE, Illegal, State, Transition, after
+from kedge.plan.batching.states import (
+    BATCH_TABLE,
+    ENDED,
+    ROLLOUT_TABLE,
+    Illegal,
+    State,
+    Transition,
+    after,
+    has_begun,
+    is_others,
+)
 from kedge.plan.batching.states import RolloutEvent as E
 
 STATES = [*(State(rolling) for rolling in R if rolling is not R.rolling), *(State(R.rolling, batch) for batch in B)]
@@ -71,6 +84,10 @@ OURS = [
     Row(rolling(B.verifying), E.batch_failed, State(R.failing, B.verify_failed)),
     # A failed rollout can be tried again.
     Row(State(R.failed), E.retried, START, resets=True),
+    # What another controller began is begun anew.
+    *(Row(State(one), E.adopted, START, resets=True) for one in (R.verifying, R.initializing, R.finalising)),
+    *(Row(rolling(batch), E.adopted, START, resets=True) for batch in B),
+    Row(State(R.abandoning), E.adopted, START, resets=True),
 ]
 TABLE = {(row.state, row.event): row for row in (*KUBEVELA, *OURS)}
 
@@ -166,3 +183,58 @@ def test_every_state_can_be_left_for_good(state: State) -> None:
     ended = after(deleting.state, E.finalized)
     assert isinstance(ended, Transition)
     assert ended.state.rolling in ENDED
+
+
+BATCHES = (PlannedBatch(replicas=1, goal=1),)
+TARGET = ObjectReference(api_version="apps/v1", kind="Deployment", name="v2")
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (RolloutStatus(), False),
+        *((RolloutStatus(rolling_state=state), False) for state in (R.locating, R.verifying, R.failed)),
+        *(
+            (RolloutStatus(rolling_state=state), True)
+            for state in R
+            if state not in (R.locating, R.verifying, R.failed)
+        ),
+        (RolloutStatus(rolling_state=R.verifying, batches=BATCHES), True),
+        (RolloutStatus(rolling_state=R.failed, batches=BATCHES), True),
+        (RolloutStatus(rolling_state=R.failed, upgraded_replicas=1), True),
+        (RolloutStatus(rolling_state=R.failed, current_batch=1), True),
+    ],
+)
+def test_a_rollout_has_begun_when_its_batches_are_fixed_also_if_the_status_does_not_list_them(
+    status: RolloutStatus, expected: bool
+) -> None:
+    assert has_begun(status) is expected
+
+
+UNDER_WAY = (R.initializing, R.rolling, R.finalising, R.abandoning)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (RolloutStatus(), False),
+        *((RolloutStatus(rolling_state=state), True) for state in (R.verifying, *UNDER_WAY)),
+        *((RolloutStatus(rolling_state=state, target_workload=TARGET), True) for state in UNDER_WAY),
+        *((RolloutStatus(rolling_state=state, batches=BATCHES), True) for state in UNDER_WAY),
+        *((RolloutStatus(rolling_state=state, target_workload=TARGET, batches=BATCHES), False) for state in R),
+        (RolloutStatus(rolling_state=R.verifying, target_workload=TARGET), False),
+        *((RolloutStatus(rolling_state=state), False) for state in (R.locating, R.failing, R.deleting, *ENDED)),
+    ],
+)
+def test_a_status_under_way_is_ours_if_it_has_the_workload_and_the_batches(
+    status: RolloutStatus, expected: bool
+) -> None:
+    assert is_others(status) is expected
+
+
+def test_the_other_word_for_a_rollout_that_was_given_up_is_read() -> None:
+    found = msgspec.json.decode(b'{"rollingState": "rolloutAbandoned"}', type=RolloutStatus)
+    assert found.rolling_state is R.abandoning
+    assert msgspec.to_builtins(found)["rollingState"] == "rolloutAbandoning"
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(b'{"rollingState": "rolloutLost"}', type=RolloutStatus)

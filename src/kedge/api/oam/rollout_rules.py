@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from kedge.api.markers import Rule
+from kedge.api.oam.rollout_states import ABANDONED, BEFORE_BATCHES, RollingState
 
 MAX_BATCHES: Final = 100
 """How many batches a rollout may have. All lists are bounded so that the API server can tell what their rules cost."""
@@ -73,9 +74,18 @@ PLAN_RULES: Final = (
 
 _NEW: Final = "self.spec.rolloutPlan"
 _OLD: Final = "oldSelf.spec.rolloutPlan"
-_ENDED: Final = "oldSelf.?status.rollingState.orValue('') in ['rolloutSucceed', 'rolloutFailed']"
-_BEGUN: Final = "oldSelf.?status.batches.orValue([]).size() > 0"
-"""Before that no batch is fixed, and what the plan says can be mended."""
+_STATE: Final = "oldSelf.?status.rollingState.orValue('')"
+_ENDED: Final = f"{_STATE} in ['rolloutSucceed', 'rolloutFailed']"
+_UNDER_WAY: Final = [
+    *(str(one) for one in RollingState if one not in (*BEFORE_BATCHES, RollingState.failed)),
+    ABANDONED,
+]
+_MOVED: Final = "oldSelf.?status.currentBatch.orValue(0) > 0 || oldSelf.?status.upgradedReplicas.orValue(0) > 0"
+_BEGUN: Final = (
+    f"oldSelf.?status.batches.orValue([]).size() > 0 || {_STATE} in {_UNDER_WAY}"
+    f" || ({_STATE} == 'rolloutFailed' && ({_MOVED}))"
+)
+"""Before that no batch is fixed, and what the plan says can be mended. KubeVela's status has no batches."""
 _ALL: Final = 2**31
 _INDEXES: Final = f"[{', '.join(map(str, range(MAX_BATCHES)))}]"
 """CEL of the older servers cannot count by itself."""

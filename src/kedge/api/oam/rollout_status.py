@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 from msgspec import field
 
@@ -12,34 +11,12 @@ from kedge.api.condition import Condition
 from kedge.api.markers import Schema
 from kedge.api.meta import Value
 from kedge.api.oam.rollout_plan import ObjectReference
+from kedge.api.oam.rollout_states import ABANDONED
+from kedge.api.oam.rollout_states import BatchState as BatchState  # noqa: PLC0414  # callers take it from here
+from kedge.api.oam.rollout_states import RollingState as RollingState  # noqa: PLC0414
 
 _INT32 = Schema(format="int32")
-
-
-class RollingState(StrEnum):
-    """Where a rollout is."""
-
-    locating = "locatingTargetApp"
-    verifying = "verifyingSpec"
-    initializing = "initializing"
-    rolling = "rollingInBatches"
-    finalising = "finalising"
-    failing = "rolloutFailing"
-    succeeded = "rolloutSucceed"
-    abandoning = "rolloutAbandoning"
-    deleting = "RolloutDeletingState"
-    failed = "rolloutFailed"
-
-
-class BatchState(StrEnum):
-    """Where the current batch is."""
-
-    initializing = "batchInitializing"
-    rolling = "batchInRolling"
-    verifying = "batchVerifying"
-    verify_failed = "batchVerifyFailed"
-    finalizing = "batchFinalizing"
-    ready = "batchReady"
+_STATE: Final = Schema(required=True, enum=(*RollingState, ABANDONED))
 
 
 class HookResult(Value, frozen=True, gc=False):
@@ -126,7 +103,7 @@ class RolloutStatus(Value, frozen=True, gc=False):
     """The hash of the target's pod template."""
     last_applied_pod_template_identifier: str = ""
     """The hash of the pod template that was rolled out successfully last."""
-    rolling_state: Annotated[RollingState | None, Schema(required=True)] = None
+    rolling_state: Annotated[RollingState | None, _STATE] = None
     """Where it is."""
     batch_rolling_state: Annotated[BatchState | None, Schema(required=True)] = None
     """Where the current batch is."""

@@ -56,7 +56,7 @@ def batch_rollouts(
     revisions = Revisions(cluster, workloads, namespaces)
     apps = AppAccess(cluster, workloads, namespaces)
     kinds: list[RolloutKind] = [
-        TraitKind(revisions),
+        TraitKind(revisions, workloads),
         RevisionKind(revisions),
         AppRolloutKind(apps, revisions),
         AppDeploymentKind(apps, revisions),

@@ -23,7 +23,7 @@ from kedge.kube.queue import Key
 from kedge.plan.batching.moves import Workloads
 from kedge.plan.batching.registry import moves_for
 from kedge.plan.batching.rollout_rules import reference_problems
-from kedge.plan.batching.states import ENDED
+from kedge.plan.batching.states import ENDED, is_others
 from kedge.plan.batching.steps import Identity, RolloutInput
 from kedge.plan.fields import text
 
@@ -118,13 +118,14 @@ class RolloutObserver:
         return replace(seen, applications=found)
 
     async def _located(self, key: Key, current: Current, seen: RolloutInput) -> RolloutInput:
-        is_new = current.status.rolling_state in _AT_START
+        status = _as_known(current.status)
+        is_new = status.rolling_state in _AT_START
         if seen.bad_references and (is_new or not seen.moving):
             return seen  # it says nothing of what to look for
         target = seen.wanted if is_new else seen.moving
         if not target:
             return seen  # it ends before it has begun
-        answer = await self._kind.locate(current.rollout, current.status, target)
+        answer = await self._kind.locate(current.rollout, status, target)
         if isinstance(answer, NotLocated):
             return replace(seen, wait=answer.wait, problem=answer.problem, writes=answer.writes)
         self._referrers.look(key, answer)
@@ -148,6 +149,11 @@ class RolloutObserver:
             return replace(seen, problem=problem)
         found = replace(seen, workloads=workloads, moves=moves, route=route)
         return replace(found, autoscalers=autoscalers, services=services)
+
+
+def _as_known(status: Any) -> Any:
+    """A status as far as it says where the workloads are: that of another controller does not."""
+    return replace(status, rolling_state=RollingState.locating) if is_others(status) else status
 
 
 def _another_object(located: Located, found: Workloads) -> str:

@@ -34,6 +34,7 @@ from kedge.plan.batching.old_revisions import (
     recorded,
     running,
 )
+from kedge.plan.batching.records import is_in_place as was_in_place
 from kedge.plan.batching.records import target_ref
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.fields import Object, patched, text
@@ -120,8 +121,7 @@ class Revisions:
             manifest = patched(manifest, {"metadata": {"name": ref.name}})  # it may have been there by another name
         wanted = manifest if manifest is not None and ref_of(manifest) == ref else None
         sources = recorded(status, asked.namespace)
-        # A rollout that failed or was replaced has recorded its target as well.
-        in_place = is_in_place(_kind(ref)) and (any(one.ref == ref for one in sources) or _is_unscalable(ref))
+        in_place = _moves_in_place(ref, sources, status)
         return Located(
             Place(ref, wanted, asked.target),
             _places(sources if in_place else others(sources, ref)),
@@ -252,6 +252,17 @@ def _handler(ref: WorkloadRef) -> WorkloadHandler | None:
 
 def _kind(ref: WorkloadRef) -> Object:
     return {"apiVersion": ref.api_version, "kind": ref.kind}
+
+
+def _moves_in_place(ref: WorkloadRef, sources: Iterable[OldRevision], status: RolloutStatus) -> bool:
+    """Whether a rollout that has begun changes its target in place.
+
+    One that failed or was replaced has recorded its target as well, also if it was to scale it.
+    """
+    if not is_in_place(_kind(ref)) or _is_unscalable(ref):
+        return is_in_place(_kind(ref))
+    is_scale = bool(status.batches) and not was_in_place(status, ref)
+    return any(one.ref == ref for one in sources) and not is_scale
 
 
 def _is_unscalable(ref: WorkloadRef) -> bool:

@@ -24,6 +24,7 @@ _REASONS: Final = {
     RolloutEvent.modified: "RolloutRestarted",
     RolloutEvent.retried: "RolloutRetried",
     RolloutEvent.deleted: "RolloutDeleted",
+    RolloutEvent.adopted: "RolloutAdopted",
 }
 log = logging.getLogger(__name__)
 
@@ -72,4 +73,6 @@ def _text(event: RolloutEvent, status: RolloutStatus) -> str:
             return f"{batch}: {status.upgraded_replicas} pods are of the target"
         case RolloutEvent.batch_available | RolloutEvent.batch_finished:
             return f"{batch} is available"
+        case RolloutEvent.adopted:
+            return status.message
     return f"the rollout is in the state {status.rolling_state}"

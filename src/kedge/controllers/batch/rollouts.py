@@ -52,6 +52,7 @@ _MOVES_ELSEWHERE: Final = (
     RolloutEvent.finalized,
     RolloutEvent.retried,
     RolloutEvent.deleted,
+    RolloutEvent.adopted,
 )
 """Events after which other workloads may be meant than before."""
 _REFUSALS: Final = (Invalid, BadRequest)

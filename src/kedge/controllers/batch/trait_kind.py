@@ -2,6 +2,9 @@
 
 A trait of workloads moves what its users wrote. A trait of revisions finds or creates the workloads of the revisions.
 Either keeps workloads of old revisions, without pods.
+
+A workload that is named alone, or as its own source, is changed in place if its kind can be. Which it is, is decided on
+what it is like until its size is known; from then on the status says it.
 """
 
 from __future__ import annotations
@@ -12,13 +15,16 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from kedge.api.oam.rollout_plan import ObjectReference, RolloutPlan
-from kedge.api.oam.rollout_status import RollingState
+from kedge.api.oam.rollout_states import BEFORE_BATCHES, RollingState
 from kedge.api.oam.rollouts import RolloutTrait, RolloutTraitStatus
 from kedge.controllers.batch.located import Answer, FindRollouts, Located, Place
 from kedge.controllers.batch.revisions import REVISION, Revisions, revision_rollout_of
+from kedge.controllers.batch.workloads import WorkloadAccess
 from kedge.kube.source import Source
 from kedge.plan.batching.moves import WorkloadRef, Workloads
-from kedge.plan.batching.records import recorded_refs, target_ref
+from kedge.plan.batching.old_revisions import changes_alone
+from kedge.plan.batching.records import is_in_place, recorded_refs, target_ref
+from kedge.plan.oam.workloads import handler_of
 
 
 class TraitKind:
@@ -26,8 +32,9 @@ class TraitKind:
 
     kind: Final = RolloutTrait
 
-    def __init__(self, revisions: Revisions) -> None:
+    def __init__(self, revisions: Revisions, workloads: WorkloadAccess) -> None:
         self._revisions = revisions
+        self._workloads = workloads
 
     def plan(self, rollout: RolloutTrait) -> RolloutPlan:
         return rollout.spec.rollout_plan
@@ -57,7 +64,17 @@ class TraitKind:
         uids = {_ref(one, namespace): one.uid for one in rollout.spec.source_ref} if is_new else {}
         places = tuple(Place(one, uid=uids.get(one, ""), is_recorded=one not in asked) for one in others)
         uid = rollout.spec.target_ref.uid if is_new else ""
-        return Located(Place(aim, uid=uid), places, in_place=aim in asked and not others)
+        in_place = not others and (aim in asked or await self._is_in_place(rollout, status, aim))
+        return Located(Place(aim, uid=uid), places, in_place=in_place)
+
+    async def _is_in_place(self, rollout: RolloutTrait, status: RolloutTraitStatus, aim: WorkloadRef) -> bool:
+        """Whether what is named alone is changed in place."""
+        handler = handler_of({"apiVersion": aim.api_version, "kind": aim.kind})
+        if handler is None:
+            return False
+        if status.rolling_state not in (None, *BEFORE_BATCHES):
+            return is_in_place(status, aim)
+        return changes_alone(handler, await self._workloads.get(aim), rollout.spec.rollout_plan.target_size)
 
     async def _of_revisions(self, rollout: RolloutTrait, status: RolloutTraitStatus, target: str) -> Answer:
         namespace = rollout.metadata.namespace or ""

@@ -79,7 +79,8 @@ def batch_at(plan: RolloutPlan, status: RolloutStatus, index: int, *, is_scale: 
 
 def current_batch(plan: RolloutPlan, status: RolloutStatus, *, is_scale: bool) -> Batch:
     """The batch that rolls now."""
-    return batch_at(plan, status, min(status.current_batch, len(status.batches) - 1), is_scale=is_scale)
+    index = max(0, min(status.current_batch, len(status.batches) - 1))
+    return batch_at(plan, status, index, is_scale=is_scale)
 
 
 def back(plan: RolloutPlan, status: RolloutStatus, *, is_scale: bool) -> Batch:

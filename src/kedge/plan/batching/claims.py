@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.api.meta import ObjectMeta
-from kedge.api.oam.keys import CLAIM, CORE, FROZEN, STANDARD
+from kedge.api.oam.keys import CLAIM, CORE, FROZEN, LEFT, STANDARD
 from kedge.api.oam.rollout_plan import RolloutPlan
 from kedge.api.pods import Pod
 from kedge.plan.batching.in_place import old_revision
@@ -37,6 +37,8 @@ class Frozen(Struct, frozen=True, omit_defaults=True):
     """The hash of the template that was written with it."""
     revision: str = ""
     """The ControllerRevision that its pods were of before."""
+    created_by: str = ""
+    """The rollout that created the workload; empty if it was there before."""
 
 
 def waiting(workload: Workload, code: str, *blockers: Blocker, **numbers: int) -> Step:
@@ -89,6 +91,17 @@ def claimed_by_other(workload: Workload, claim: str) -> Step | None:
     return waiting(workload, MoveCode.claimed, Blocker(other)) if other and claim and other != claim else None
 
 
+def is_claimed(workload: Workload, claim: str) -> bool:
+    """Whether the rollout that asks has claimed it, and may let go of it."""
+    return bool(claimed_by(workload)) and claimed_by(workload) == claim
+
+
+def is_ours(workload: Workload, claim: str) -> bool:
+    """Whether it is as the rollout that asks left it: nobody has moved it since."""
+    left = not claimed_by(workload) and text(workload.obj, "metadata", "annotations", LEFT) == claim != ""
+    return is_claimed(workload, claim) or left
+
+
 def owner_problem(workload: Workload, claim: str) -> str:
     """Whether somebody controls the workload who would write its spec back. OAM's own kinds leave it to a rollout."""
     owners = at(workload.obj, "metadata", "ownerReferences")
@@ -135,7 +148,17 @@ def frozen_record(workload: Workload) -> Frozen | None:
 def remembered(handler: WorkloadHandler, workload: Workload, written: str) -> str:
     """What to remember: strategy and revision from before it was frozen first, and the template that is written now."""
     before = frozen_record(workload) or Frozen(handler.strategy(workload.obj or {}), revision=old_revision(workload))
-    return msgspec.json.encode(replace(before, written=written)).decode()
+    return _encoded(replace(before, written=written))
+
+
+def remembered_of_new(handler: WorkloadHandler, manifest: Object, claim: str) -> str:
+    """What to remember of a workload that is created frozen: its own strategy, and which rollout created it."""
+    strategy, written = handler.strategy(manifest), template_hash(handler.template(manifest))
+    return _encoded(Frozen(strategy, written, created_by=claim))
+
+
+def _encoded(record: Frozen) -> str:
+    return msgspec.json.encode(record).decode()
 
 
 def wanted_hash(handler: WorkloadHandler, workload: Workload) -> str:

@@ -5,7 +5,8 @@ batch deletes old pods, within the budget; they come back on their nodes with th
 is for the nodes to say, at any time: a node that comes gets a pod of the new template, one that goes is not missed.
 
 A set that never existed is created before its size is known, since only its own status says it. All its pods come at
-once: there is nothing that they replace. Taken back, it goes again.
+once: there is nothing that they replace. Taken back, it goes again; only what says itself that this rollout created it
+is ever deleted, whatever the status says.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from kedge.plan.batching.claims import (
     patched,
     pod_identity,
     remembered,
+    remembered_of_new,
     size_problem,
     waiting,
     wanted_hash,
@@ -37,7 +39,7 @@ from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Wor
 from kedge.plan.batching.waits import MoveCode
 from kedge.plan.fields import Object, count, merged, text
 from kedge.plan.text import listed
-from kedge.plan.workloads import WorkloadHandler, template_hash
+from kedge.plan.workloads import WorkloadHandler
 from kedge.plan.workloads.daemon_sets import DaemonSets
 from kedge.plan.workloads.handler import ON_DELETE
 
@@ -106,9 +108,10 @@ class DaemonMoves(Struct, frozen=True):
     def revert(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:
         """Write the old template back, and delete pods within the budget until all are of it."""
         target = seen.target
-        if target.obj is None or claimed_by_other(target, seen.claim) or not frozen_record(target):
+        record = frozen_record(target)
+        if target.obj is None or claimed_by_other(target, seen.claim) or record is None:
             return DONE
-        if not status.target_before:  # there was none
+        if not status.target_before and record.created_by == seen.claim != "":  # there was none
             return Step((Write(target.ref, delete=True, uid=text(target.obj, "metadata", "uid"), takes_away=True),))
         source = next((one.manifest for one in seen.sources if one.manifest is not None), None)
         if source is None:
@@ -125,8 +128,7 @@ class DaemonMoves(Struct, frozen=True):
 
     def _created(self, target: Workload, manifest: Object, claim: str) -> Step:
         """The set of a revision as it is taken over."""
-        ref, hashed = target.ref, template_hash(self.handler.template(manifest))
-        record = remembered(self.handler, replace(target, obj=manifest), hashed)
+        ref, record = target.ref, remembered_of_new(self.handler, manifest, claim)
         named = {"metadata": {"name": ref.name, "namespace": ref.namespace}}
         notes = annotation_patch(claim=claim, frozen=record)
         made = merged(manifest, named, notes, self.handler.freeze(manifest))

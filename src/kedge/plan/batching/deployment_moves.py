@@ -21,7 +21,15 @@ from msgspec.structs import replace
 from kedge.api.oam.keys import LEFT
 from kedge.api.oam.rollout_plan import RolloutPlan, RolloutStrategy
 from kedge.api.oam.rollout_status import RolloutStatus
-from kedge.plan.batching.claims import annotation_patch, can_move, claimed_by, claimed_by_other, patched, waiting
+from kedge.plan.batching.claims import (
+    annotation_patch,
+    can_move,
+    claimed_by_other,
+    is_claimed,
+    is_ours,
+    patched,
+    waiting,
+)
 from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads, Write
 from kedge.plan.batching.pod_choice import with_chosen_pods
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
@@ -110,8 +118,8 @@ class DeploymentMoves(Struct, frozen=True):
     def finalize(self, seen: Workloads, status: RolloutStatus, *, succeeded: bool) -> Step:  # noqa: ARG002
         """Let go. Old workloads that are empty are deleted after success, where that was asked for."""
         removes = succeeded and seen.removes_sources
-        gone = [one for one in seen.sources if removes and not self._asked(one) and _is_claimed(one, seen)]
-        released = [one for one in (seen.target, *seen.sources) if _is_claimed(one, seen) and one not in gone]
+        gone = [one for one in seen.sources if removes and not self._asked(one) and is_claimed(one, seen.claim)]
+        released = [one for one in (seen.target, *seen.sources) if is_claimed(one, seen.claim) and one not in gone]
         left = seen.claim if not succeeded else None
         writes = [write for one in released for write in _released(one, left, thawed=succeeded and one is seen.target)]
         return Step((*writes, *(Write(one.ref, delete=True, uid=text(one.obj, "metadata", "uid")) for one in gone)))
@@ -208,11 +216,14 @@ class DeploymentMoves(Struct, frozen=True):
     # Back to what was before
 
     def revert(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:
-        """Raise what has fewer pods than before while there is room, lower what has more while enough are available."""
+        """Raise what has fewer pods than before while there is room, lower what has more while enough are available.
+
+        What nothing is recorded of stays as it is: nobody knows how many pods it had.
+        """
         if any(claimed_by_other(one, seen.claim) for one in (seen.target, *seen.sources)):
             return DONE  # after a failure they were free for others
         before = {one.name: one.replicas for one in status.sources} | {seen.target.ref.name: status.target_before}
-        there = [one for one in (*seen.sources, seen.target) if _is_ours(one, seen)]
+        there = [one for one in (*seen.sources, seen.target) if one.ref.name in before and is_ours(one, seen.claim)]
         short = [one for one in there if self._asked(one) < before.get(one.ref.name, 0)]
         total = batch.budget.desired
         after = sum(before.values()) if status.sources else total  # on the way back both sizes have to be possible
@@ -305,17 +316,6 @@ def _left_patch(one: Workload, left_by: str | None) -> dict[str, Any]:
 def _is_forgotten(one: Workload, seen: Workloads) -> bool:
     """Whether it is an old revision of several that only the status knows, and that somebody has deleted."""
     return one.obj is None and bool(one.revision) and any(other.obj is not None for other in seen.sources)
-
-
-def _is_claimed(one: Workload, seen: Workloads) -> bool:
-    """Whether the rollout that asks has claimed it, and may let go of it."""
-    return bool(claimed_by(one)) and claimed_by(one) == seen.claim
-
-
-def _is_ours(one: Workload, seen: Workloads) -> bool:
-    """Whether it is as the rollout that asks left it: nobody has moved it since."""
-    left = not claimed_by(one) and text(one.obj, "metadata", "annotations", LEFT) == seen.claim != ""
-    return _is_claimed(one, seen) or left
 
 
 def taken_from(surplus: Mapping[str, int], unavailable: Mapping[str, int], most: int, spare: int) -> dict[str, int]:

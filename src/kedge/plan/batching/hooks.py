@@ -258,7 +258,7 @@ def _again_at(before: HookResult, now: datetime) -> datetime:
     """When a webhook that failed is called again: at once if the clock has gone back since."""
     if before.time is None or before.time > now:
         return now
-    return before.time + _PAUSES[min(before.attempts, len(_PAUSES)) - 1]
+    return before.time + _PAUSES[max(1, min(before.attempts, len(_PAUSES))) - 1]
 
 
 def _call(asked: _Asked, status: RolloutStatus, identity: HookIdentity, attempt: int) -> HookCall:

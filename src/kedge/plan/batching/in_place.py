@@ -111,6 +111,17 @@ def count_pods(handler: WorkloadHandler, workload: Workload, now: datetime | Non
     )
 
 
+def updates_by_itself(handler: WorkloadHandler, obj: Object) -> bool:
+    """Whether a workload replaces pods now without being told to: nothing holds back all that are old."""
+    found, strategy = handler.replicas(obj), handler.strategy(obj)
+    return not strategy.paused and found.updated < strategy.updates(found.desired)
+
+
+def outdated_pods(handler: WorkloadHandler, obj: Object) -> int:
+    """How many pods are not of the present template, by a status that is of the present generation."""
+    return max(0, count(obj, "status", "replicas") - handler.replicas(obj).updated)
+
+
 def numbers_pods(handler: WorkloadHandler) -> bool:
     """Whether pods move in the order of their numbers."""
     return (handler.group, handler.kind) == ("apps", "StatefulSet")

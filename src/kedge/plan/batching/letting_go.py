@@ -24,7 +24,7 @@ from kedge.plan.batching.gates import (
 )
 from kedge.plan.batching.moves import Batch, Step, Workload, Write
 from kedge.plan.batching.records import with_old_target
-from kedge.plan.batching.states import RolloutEvent
+from kedge.plan.batching.states import RolloutEvent, has_moved
 from kedge.plan.batching.steps import Act, Move, Next, Note, RolloutInput, holding
 from kedge.plan.batching.traffic import remembered_ref
 from kedge.plan.fields import at, text, whole
@@ -59,14 +59,18 @@ def abandoning(seen: RolloutInput, now: datetime) -> Next:
 
 
 def _with_target_recorded(seen: RolloutInput) -> RolloutStatus:
-    return with_old_target(seen.status, seen.workloads.target) if seen.workloads is not None else seen.status
+    """Without a recorded target nothing else is recorded: then all that runs is found when it begins anew."""
+    if seen.workloads is None or seen.status.target_workload is None:
+        return seen.status
+    return with_old_target(seen.status, seen.workloads.target)
 
 
 def deleting(seen: RolloutInput, now: datetime) -> Next:
     """Taken back first, if that was asked for."""
     reverts = seen.plan.revert_on_delete and bool(seen.status.batches)
-    reverted = reverts or not seen.status.batches  # before the first batch nothing has moved
-    done = replace(seen.status, batches=()) if reverts else seen.status  # there is nothing left to take back
+    reverted = reverts or not has_moved(seen.status)
+    # Then there is nothing left to take back.
+    done = replace(seen.status, batches=(), current_batch=0, upgraded_replicas=0) if reverts else seen.status
     taken_back = _reverted(seen, now) if reverts else None
     return taken_back or disowned(seen) or _given_back(seen, now, done, reverted=reverted)
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from kedge.api.oam.keys import FROZEN, REVISION_LABEL
 from kedge.api.oam.rollout_status import RolloutStatus
+from kedge.plan.batching.in_place import outdated_pods, updates_by_itself
 from kedge.plan.batching.moves import WorkloadRef
 from kedge.plan.batching.records import target_ref
 from kedge.plan.fields import Object, count, is_observed, text, whole
@@ -77,8 +78,27 @@ def changes_in_place(
     return label != revision or any(one.revision != revision for one in known) or _has_old_pods(handler, live)
 
 
+def changes_alone(handler: WorkloadHandler, live: Object | None, size: int | None) -> bool:
+    """Whether a workload that a rollout names alone, with this targetSize, is changed in place; else it is scaled.
+
+    It is if its template is not what all of its pods run, and something holds those back; or if there is no size to
+    scale it to. While it still updates by itself, a rollout that scales it waits. What an earlier rollout left frozen
+    is given back by one in place.
+    """
+    if handler.scale(0) is None:
+        return True
+    if handler.with_partition(0) is None or live is None:
+        return False
+    desired, is_frozen = handler.replicas(live).desired, bool(text(live, "metadata", "annotations", FROZEN))
+    if size is None:
+        return desired > 0
+    if is_observed(live) and outdated_pods(handler, live):
+        return not updates_by_itself(handler, live)
+    return is_frozen and size == desired > 0
+
+
 def _has_old_pods(handler: WorkloadHandler, live: Object) -> bool:
     """Until its status speaks of a new template, what counts is whether somebody froze it with the pods it had."""
     if not is_observed(live):
         return bool(text(live, "metadata", "annotations", FROZEN)) and handler.replicas(live).desired > 0
-    return count(live, "status", "replicas") > handler.replicas(live).updated
+    return outdated_pods(handler, live) > 0

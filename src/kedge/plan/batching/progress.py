@@ -80,6 +80,7 @@ def _reset(status: S, *, keeps_size: bool) -> S:
         hooks=(),
         metrics=(),
         failure="",
+        desired_size=status.desired_size or max(0, status.rollout_target_size),
     )
     return fresh if keeps_size else replace(fresh, desired_size=0, sources=(), target_before=0)
 
@@ -94,6 +95,21 @@ def reported(status: S, wait: Wait | None, progress: Progress | None, *, now: da
     if progress is not None:
         status = replace(status, upgraded_ready_replicas=progress.ready)
     return replace(status, conditions=_conditions(status, wait, now, generation))
+
+
+def without_future(status: S, now: datetime) -> S:
+    """The status with nothing later than now: whoever wrote it may have another clock."""
+    return replace(
+        status,
+        batch_started_at=_at_most(status.batch_started_at, now),
+        batch_available_at=_at_most(status.batch_available_at, now),
+        hooks=tuple(replace(one, time=_at_most(one.time, now)) for one in status.hooks),
+        metrics=tuple(replace(one, time=_at_most(one.time, now)) for one in status.metrics),
+    )
+
+
+def _at_most(time: datetime | None, now: datetime) -> datetime | None:
+    return None if time is None else min(time, now)
 
 
 def is_only_reported(before: RolloutStatus, after: RolloutStatus) -> bool:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kedge.api.oam.rollout_plan import ObjectReference
 from kedge.api.oam.rollout_status import RolloutStatus, SourceRecord
+from kedge.plan.batching.claims import is_ours
 from kedge.plan.batching.moves import Workload, WorkloadRef, Workloads
 from kedge.plan.fields import whole
 
@@ -26,6 +27,44 @@ def with_records(status: S, workloads: Workloads) -> S:
     return replace(recorded, target_workload=named)
 
 
+def in_mode(status: S, workloads: Workloads) -> S:
+    """The status with what the workloads are now, if it is of another kind of move: in place, or not."""
+    is_same = workloads.in_place == _is_recorded(status, workloads.target.ref)
+    return status if is_same else with_records(status, workloads)
+
+
+def at_beginning(status: S, workloads: Workloads) -> S:
+    """The status with what the workloads are now that they are about to be moved. Others may have moved them meanwhile.
+
+    What this rollout moved before, and left, stays as it is recorded. So does what is scaled or changed in place.
+    """
+    status = in_mode(status, workloads)
+    if workloads.in_place or workloads.is_scale:
+        return status
+    others = [one for one in (*workloads.sources, workloads.target) if not is_ours(one, workloads.claim)]
+    now = {_key(one.ref): _record(one).replicas for one in others if one.obj is not None}
+    sources = tuple(replace(one, replicas=now.get((one.kind, one.name), one.replicas)) for one in status.sources)
+    return replace(status, sources=sources, target_before=now.get(_key(workloads.target.ref), status.target_before))
+
+
+def is_in_place(status: RolloutStatus, target: WorkloadRef) -> bool:
+    """Whether a rollout under way changes its target in place: that is its own source, and its size stays.
+
+    One that failed has recorded its target as well, also if it was to scale it.
+    """
+    return _is_recorded(status, target) and status.rollout_original_size == status.rollout_target_size
+
+
+def asked_of_all(workloads: Workloads) -> int:
+    """How many pods all workloads ask for."""
+    found = {one.ref: _record(one).replicas for one in (*workloads.sources, workloads.target)}
+    return sum(found.values())
+
+
+def _is_recorded(status: RolloutStatus, target: WorkloadRef) -> bool:
+    return any((one.kind, one.name) == _key(target) for one in status.sources)
+
+
 def _two_objects(status: S, workloads: Workloads) -> S:
     found = {_key(one.ref): _record(one) for one in workloads.sources}
     known = {(one.kind, one.name): one for one in status.sources}
@@ -35,13 +74,15 @@ def _two_objects(status: S, workloads: Workloads) -> S:
 
 
 def _in_place(status: S, workloads: Workloads) -> S:
-    """One workload: what tells the old ones apart is their revision. The oldest comes first."""
+    """One workload: what tells the old ones apart is their revision. The oldest comes first; one is there."""
     here = _key(workloads.target.ref)
     known = [one for one in status.sources if (one.kind, one.name) == here]
     revisions = {one.revision for one in known}
-    found = [_record(one) for one in workloads.sources if one.revision not in revisions]
-    before = known[0] if known else _record(workloads.target)
-    return replace(status, sources=(*known, *found), target_before=before.replicas)
+    target = _record(workloads.target)
+    # The sources are what its pods ran: what a ControllerRevision tells of that has no object of its own.
+    found = [replace(target, revision=one.revision) for one in workloads.sources if one.revision not in revisions]
+    before = known[0] if known else target
+    return replace(status, sources=(*known, *found) or (replace(before, revision=""),), target_before=before.replicas)
 
 
 def has_new_sources(status: RolloutStatus, workloads: Workloads) -> bool:

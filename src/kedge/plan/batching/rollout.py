@@ -27,11 +27,12 @@ from kedge.plan.batching.gates import (
 )
 from kedge.plan.batching.letting_go import abandoning, deleting, disowned, failing, finalising
 from kedge.plan.batching.moves import Batch, Step, Verified, WorkloadRef, Workloads
-from kedge.plan.batching.records import has_new_sources, with_records
+from kedge.plan.batching.progress import without_future
+from kedge.plan.batching.records import asked_of_all, at_beginning, has_new_sources, with_records
 from kedge.plan.batching.rollout_waits import BatchCode, sentence, waiting_for
 from kedge.plan.batching.sizes import BadBatches
 from kedge.plan.batching.spec_rules import create_problems, fixed_part, remembered_problems
-from kedge.plan.batching.states import ENDED, RolloutEvent
+from kedge.plan.batching.states import ENDED, RolloutEvent, has_moved, is_others
 from kedge.plan.batching.steps import (
     Act,
     Ended,
@@ -46,14 +47,15 @@ from kedge.plan.batching.steps import (
     known,
     not_located,
 )
-from kedge.plan.batching.waits import MoveCode
 from kedge.plan.moving.wait import Wait
 
+ADOPTED: Final = "another controller began it: it begins again, from what its pods show"
 _LEAVING: Final = (RollingState.failing, RollingState.abandoning, RollingState.deleting)
 
 
 def step(seen: RolloutInput, now: datetime) -> Next:
     """What to do next. Pure: same observation, same step."""
+    seen = replace(seen, status=without_future(seen.status, now))
     state = seen.status.rolling_state or RollingState.locating
     return _interrupted(seen, state) or _STATES[state](seen, now)
 
@@ -65,6 +67,8 @@ def _interrupted(seen: RolloutInput, state: RollingState) -> Next | None:
     if seen.is_deleting:
         is_over = state in (*ENDED, RollingState.deleting) and not _is_taken_back(seen, state)
         return None if is_over else Move(RolloutEvent.deleted, seen.status)
+    if is_others(seen.status):
+        return _adopted(seen)
     # What failed before it had a size is begun again by an edit (`_ended`), whatever it moved to before.
     is_left = state is RollingState.failed and not seen.status.batches
     unmoved = (RollingState.locating, RollingState.abandoning, RollingState.deleting)
@@ -73,6 +77,18 @@ def _interrupted(seen: RolloutInput, state: RollingState) -> Next | None:
     if seen.is_aborted and state not in (*ENDED, *_LEAVING):
         return failed(seen, "it was aborted")
     return None
+
+
+def _adopted(seen: RolloutInput) -> Next:
+    """Begin anew what another controller began. Its size is the one that it was to have, never that of a part."""
+    size, status = seen.plan.target_size or seen.status.rollout_target_size, seen.status
+    if size <= 0:
+        if seen.writes:
+            return Act(seen.writes)
+        if (missing := not_located(seen)) is not None:
+            return missing
+        status = replace(status, rollout_target_size=asked_of_all(known(seen)[0]))
+    return Move(RolloutEvent.adopted, status, ADOPTED)
 
 
 def _is_taken_back(seen: RolloutInput, state: RollingState) -> bool:
@@ -84,10 +100,15 @@ def is_modified(seen: RolloutInput) -> bool:
     """Whether it is asked for something else than it does: another target, another size, or another beginning."""
     if seen.moving and seen.moving != seen.wanted:
         return True
-    if not seen.moving or not seen.status.batches:
-        return False
     size, fixed = seen.plan.target_size, seen.status.rollout_target_size
+    if not seen.moving or not (seen.status.batches or _has_size_of_others(seen.status)):
+        return False
     return (size is not None and size != fixed) or (_may_roll(seen.status) and _begins_otherwise(seen))
+
+
+def _has_size_of_others(status: RolloutStatus) -> bool:
+    """Whether another controller ended it, and wrote its size: then another size is another rollout."""
+    return status.rolling_state is RollingState.succeeded and status.rollout_target_size > 0
 
 
 def _may_roll(status: RolloutStatus) -> bool:
@@ -108,12 +129,12 @@ def _ended(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
     if seen.status.rolling_state is RollingState.succeeded:
         return Ended()
     # One that failed before its first batch had no state in which it let go of them.
-    if (held := applications_released(seen, succeeded=False, reverted=not seen.status.batches)) is not None:
+    if (held := applications_released(seen, succeeded=False, reverted=not has_moved(seen.status))) is not None:
         return held
     if seen.is_deleting:
         return disowned(seen) or Ended()
     # What failed before anything was touched may be mended by an edit.
-    is_mended = not seen.status.batches and seen.status.observed_generation < seen.identity.generation
+    is_mended = not seen.status.batches and 0 < seen.status.observed_generation < seen.identity.generation
     if is_mended or (seen.retry and seen.retry != seen.status.retried):
         return Move(RolloutEvent.retried, replace(seen.status, retried=seen.retry))
     return Ended()
@@ -132,7 +153,7 @@ def _locating(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
     if seen.wait is not None or seen.workloads is None:
         return Hold(seen.wait or waiting_for("the target", BatchCode.missing))
     if (missing := _missing_source(seen.workloads)) is not None:
-        return Hold(Wait(str(missing), MoveCode.not_found))
+        return Hold(waiting_for(str(missing), BatchCode.missing_source))
     return Move(RolloutEvent.located, with_records(seen.status, seen.workloads))
 
 
@@ -176,7 +197,7 @@ def _sized(seen: RolloutInput, found: Verified) -> Next:
     except BadBatches as error:
         return failed(seen, str(error))
     status = replace(
-        seen.status,
+        at_beginning(seen.status, known(seen)[0]),
         rollout_original_size=found.original,
         rollout_target_size=found.total,
         desired_size=found.total,

@@ -15,7 +15,7 @@ from kedge.api.oam.rollout_plan import ObjectReference
 from kedge.api.oam.rollouts import AnyRollout, ApplicationDeployment, AppRollout, Rollout, RolloutTrait
 from kedge.plan.batching import part_rules
 from kedge.plan.batching.spec_rules import Problem, create_problems, update_problems
-from kedge.plan.batching.states import ENDED
+from kedge.plan.batching.states import ENDED, has_begun
 
 TARGETS: Final[Mapping[type[AnyRollout], str]] = {
     RolloutTrait: "target_ref",
@@ -49,7 +49,7 @@ def rollout_update_problems(old: AnyRollout, new: AnyRollout) -> list[Problem]:
     kind = type(new)
     moved = _differ(old, new, (TARGETS[kind],))
     ended = old.status.rolling_state in ENDED
-    begun = bool(old.status.batches)
+    begun = has_begun(old.status)
     beside = _differ(old, new, SOURCES[kind])
     if beside and begun and not moved and not ended:
         return [

@@ -15,6 +15,8 @@ from kedge.api.oam.keys import ABORT, RETRY
 from kedge.api.oam.rollout_plan import ObjectReference
 from kedge.api.oam.rollout_status import BatchState, RollingState, SourceRecord
 from kedge.api.oam.rollouts import AnyRollout, ApplicationDeployment, AppRollout, Rollout, RolloutTrait
+from kedge.plan.batching.moves import WorkloadRef
+from kedge.plan.batching.records import is_in_place
 from kedge.plan.batching.rollout_story import NOT_NOTICED, is_unnoticed, target_text, tell_rollout
 from kedge.plan.batching.states import ENDED
 from kedge.plan.text import listed, path_of
@@ -128,7 +130,8 @@ def _rollback(rollout: AnyRollout) -> Answer:
 def _trait_back(rollout: RolloutTrait) -> Answer:
     target, status = rollout.spec.target_ref, rollout.status
     others = [one for one in status.sources if (one.kind, one.name) != (target.kind, target.name)]
-    if not others and any(_same(target, one) for one in rollout.spec.source_ref):
+    is_alone = any(_same(target, one) for one in rollout.spec.source_ref) or _was_in_place(rollout)
+    if not others and is_alone:
         return refused(_in_place(rollout))
     before = [one for one in others if one.replicas > 0]
     if not before:
@@ -144,6 +147,12 @@ def _trait_back(rollout: RolloutTrait) -> Answer:
         "sourceRef": [{"apiVersion": target.api_version, "kind": target.kind, "name": target.name}],
     }
     return _goes_back(rollout, f"{back.kind} {back.name}", spec)
+
+
+def _was_in_place(rollout: RolloutTrait) -> bool:
+    ref = rollout.spec.target_ref
+    here = WorkloadRef(ref.api_version, ref.kind, rollout.metadata.namespace or "", ref.name)
+    return is_in_place(rollout.status, here)
 
 
 def _in_place(rollout: RolloutTrait) -> str:

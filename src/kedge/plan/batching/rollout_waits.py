@@ -24,6 +24,8 @@ class BatchCode(StrEnum):
     """The plan cannot be carried out; the blockers say what is wrong."""
     missing = "Missing"
     """Something that the rollout refers to is not there."""
+    missing_source = "MissingSource"
+    """A workload that the rollout is to move from is not there."""
     taken = "Taken"
     """Another rollout brings the Application in."""
     not_rendered = "NotRendered"
@@ -69,6 +71,7 @@ _TEXTS: Mapping[str, Callable[[Wait], str]] = {
 _SENTENCES: Mapping[str, str] = {
     BatchCode.invalid: "{reported}",
     BatchCode.missing: "{unit} does not exist",
+    BatchCode.missing_source: "{unit} does not exist: if nothing ran before, remove it from sourceRef",
     BatchCode.taken: "{unit} is being brought in by {reported}",
     BatchCode.not_rendered: "{unit} has no revision of its present state yet{why}",
     BatchCode.autoscaler: "{blockers} sets the replicas of {unit}: delete it, or set onAutoscaler to TakeOver",

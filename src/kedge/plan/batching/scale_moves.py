@@ -3,6 +3,8 @@
 On the way up a batch is done when enough pods are available, on the way down when no more pods are left than it asks
 for. On the way up the replicas are only raised, on the way down only lowered, until the last batch: it sets them to
 the size of the plan. A target that does not exist is created without pods first.
+
+Pods that are not of the present template are never counted: while there are any, it waits.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from kedge.plan.batching.claims import (
     waiting,
     wanted_hash,
 )
-from kedge.plan.batching.in_place import not_available
+from kedge.plan.batching.in_place import not_available, outdated_pods
 from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads, Write
 from kedge.plan.batching.waits import MoveCode
 from kedge.plan.fields import Object, count, merged, whole
@@ -76,7 +78,10 @@ class ScaleMoves(Struct, frozen=True):
         if (step := not_steady(target)) is not None:
             return step
         if not _is_up(status, batch):
-            return self._until_gone(target, batch.goal)
+            left = self._until_gone(target, batch.goal)
+            return (self._still_updating(target) or DONE) if left.is_done else left
+        if (step := self._still_updating(target)) is not None:
+            return step
         available = self.handler.replicas(target.obj or {}).available
         if available + batch.tolerated >= batch.goal:
             return DONE
@@ -92,8 +97,11 @@ class ScaleMoves(Struct, frozen=True):
         return patched(target, annotation_patch(claim=None))
 
     def revert(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:
-        """Go back to as many pods as there were, at most as many at once as the batch moved."""
-        target, original = seen.target, status.rollout_original_size
+        """Go back to as many pods as there were, at most as many at once as the batch moved.
+
+        Of several attempts the first one knows it: it may have taken away pods that the next one did not find.
+        """
+        target, original = seen.target, max(status.rollout_original_size, status.target_before)
         if target.obj is None or not claimed_by(target) or claimed_by_other(target, seen.claim):
             return DONE
         desired, size = self.handler.replicas(target.obj).desired, max(1, abs(batch.goal - batch.before))
@@ -108,8 +116,8 @@ class ScaleMoves(Struct, frozen=True):
         """How many pods are asked for, and how they are."""
         if seen.target.obj is None:
             return Progress(0, 0, 0)
-        found = self.handler.replicas(seen.target.obj)
-        return Progress(found.desired, found.ready, found.available)
+        found, outdated = self.handler.replicas(seen.target.obj), outdated_pods(self.handler, seen.target.obj)
+        return Progress(found.desired, max(0, found.ready - outdated), max(0, found.available - outdated))
 
     def _problem(self, target: Workload, plan: RolloutPlan) -> str:
         if self.handler.scale(0) is None:
@@ -134,8 +142,9 @@ class ScaleMoves(Struct, frozen=True):
         return merged(annotation_patch(frozen=None), self.handler.with_strategy(record.strategy) or {})
 
     def _still_updating(self, target: Workload) -> Step | None:
-        found, strategy = self.handler.replicas(target.obj or {}), self.handler.strategy(target.obj or {})
-        if strategy.paused or found.updated >= strategy.updates(found.desired):
+        """Whether it has pods of another template: it replaces them, or somebody holds them back."""
+        found = self.handler.replicas(target.obj or {})
+        if not outdated_pods(self.handler, target.obj or {}):
             return None
         numbers = {"updated": found.updated, "desired": found.desired, "available": found.available}
         return waiting(target, MoveCode.updating, **numbers)

@@ -3,6 +3,9 @@
 Two levels: the rollout, and within `rollingInBatches` the current batch. `after` looks an event up; what the table does
 not have is not legal, and `after` says so without changing anything. A rollout that has ended stays as it ended,
 whatever happens, until what it is asked for changes. `docs/batch-states.md` is drawn from this table.
+
+A status that another controller wrote, such as KubeVela's, says how far the rollout got, but not by which batches:
+then it begins anew, from what the workloads show.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from kedge.api.oam.rollout_status import BatchState, RollingState
+from kedge.api.oam.rollout_states import BEFORE_BATCHES, BatchState, RollingState
+from kedge.api.oam.rollout_status import RolloutStatus
 
 
 class RolloutEvent(StrEnum):
@@ -34,6 +38,7 @@ class RolloutEvent(StrEnum):
     modified = "RollingModifiedEvent"
     deleted = "RollingDeletedEvent"
     retried = "RollingRetriedEvent"
+    adopted = "RollingAdoptedEvent"
 
 
 class State(Struct, frozen=True, order=True):
@@ -67,6 +72,7 @@ class Illegal(Struct, frozen=True):
 ENDED: Final = frozenset({RollingState.succeeded, RollingState.failed})
 _R, _B, _E = RollingState, BatchState, RolloutEvent
 _START: Final = Transition(State(_R.locating), resets=True)
+_ADOPTED: Final = (_R.verifying, _R.initializing, _R.rolling, _R.finalising, _R.abandoning)
 _WORKING: Final = tuple(state for state in _R if state not in ENDED and state is not _R.deleting)
 
 ROLLOUT_TABLE: Final[Mapping[tuple[RollingState, RolloutEvent], Transition]] = {
@@ -92,6 +98,7 @@ ROLLOUT_TABLE: Final[Mapping[tuple[RollingState, RolloutEvent], Transition]] = {
     **{(state, _E.modified): _START for state in sorted(ENDED)},
     **{(state, _E.deleted): Transition(State(_R.deleting)) for state in (*_WORKING, _R.deleting)},
     (_R.failed, _E.retried): _START,
+    **{(state, _E.adopted): _START for state in _ADOPTED},
     # What failed midway is taken back when it is deleted, if that was asked for.
     (_R.failed, _E.deleted): Transition(State(_R.deleting)),
 }
@@ -104,6 +111,26 @@ BATCH_TABLE: Final[Mapping[tuple[BatchState, RolloutEvent], Transition]] = {
     (_B.finalizing, _E.all_batches_finished): Transition(State(_R.finalising, _B.ready)),
     (_B.ready, _E.batch_approved): Transition(State(_R.rolling, _B.initializing), next_batch=True),
 }
+
+
+def has_moved(status: RolloutStatus) -> bool:
+    """Whether pods may have moved. Kedge fixes the batches before any does; other controllers write none."""
+    return bool(status.batches) or status.current_batch > 0 or status.upgraded_replicas > 0
+
+
+def has_begun(status: RolloutStatus) -> bool:
+    """Whether what the plan says is fixed: a rollout that failed before it had batches may be mended."""
+    if status.rolling_state is RollingState.failed:
+        return has_moved(status)
+    return bool(status.batches) or status.rolling_state not in (None, *BEFORE_BATCHES)
+
+
+def is_others(status: RolloutStatus) -> bool:
+    """Whether another controller wrote this of a rollout under way: the batches or the workload are not in it."""
+    if status.rolling_state not in _ADOPTED:
+        return False
+    is_verifying = status.rolling_state is RollingState.verifying
+    return status.target_workload is None or not (status.batches or is_verifying)
 
 
 def after(state: State, event: RolloutEvent) -> Transition | Illegal:
