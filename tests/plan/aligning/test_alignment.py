@@ -197,6 +197,26 @@ def test_a_cluster_gets_a_strategy_of_its_own_also_without_a_release() -> None:
     assert given(spec) == ("v2", 5, 0, 1, 0)
     told = replace(at_rest, specs=(replace(spec, seq=1),))
     assert align(STORY_1, [told, resting("b", 5, "v2")]).specs == {}
+    by_partition = Aim(10, 2, 0, 5, is_partitioned=True)
+    kept_back = replace(at_rest, own=OwnStrategy(1, 0, 2), specs=(Spec(1, "v2", 5, 1, 0, 0),))
+    (spec,) = align(by_partition, [kept_back, resting("b", 5, "v2")]).specs.values()
+    assert given(spec) == ("v2", 5, 1, 0, 2)
+    kept_back = replace(kept_back, specs=(replace(spec, seq=1),))
+    assert align(by_partition, [kept_back, resting("b", 5, "v2")]).specs == {}
+
+
+@pytest.mark.parametrize(
+    ("own", "aim"),
+    [
+        (OwnStrategy(1), STORY_1),
+        (OwnStrategy(0, 1, is_held=True), STORY_1),
+        (OwnStrategy(1), Aim(10, 2, is_partitioned=True)),
+        (OwnStrategy(1, 0, 0), Aim(10, 2, is_partitioned=True)),
+    ],
+)
+def test_a_cluster_that_has_a_strategy_of_its_own_and_the_release_waits_for_nothing(own: OwnStrategy, aim: Aim) -> None:
+    found = align(aim, [replace(resting("a", 5, "v2"), own=own), resting("b", 5, "v2")])
+    assert (found.specs, found.waiting) == ({}, {})
 
 
 def test_a_cluster_that_is_scheduled_keeps_its_workload_without_replicas() -> None:
