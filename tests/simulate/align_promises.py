@@ -239,7 +239,9 @@ class AlignPromises:
         if workload is None or not pod.template == workload.template == self._seen.limits[-1].template(member):
             return ""
         self._count(FORTH, is_tight=workload.partition > 0)
-        is_replaced = len(self._seen.pods[member]) < workload.replicas and workload.is_observed
+        # A ReplicaSet may be deleting what a release asked it to that was taken back in the same moment.
+        is_settled = self._seen.kind != "Deployment" or sum(self._seen.sets[member].values()) == workload.replicas
+        is_replaced = len(self._seen.pods[member]) < workload.replicas and workload.is_observed and is_settled
         return f"{FORTH}: one of {member} is replaced, by {workload}" if is_replaced else ""
 
     def _judge_deletion(self, member: str, pod: PodFacts) -> str:
