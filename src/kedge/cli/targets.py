@@ -35,7 +35,7 @@ from kedge.plan.placements import is_external
 from kedge.plan.revisions import is_master, resource_index
 from kedge.plan.selecting.kinds import KEPT_WHERE_WORKLOADS_RUN
 from kedge.plan.selecting.selection import Selection
-from kedge.plan.text import listed
+from kedge.plan.text import listed, path_of
 
 T = TypeVar("T")
 MANAGER = "kedge-cli"
@@ -131,7 +131,7 @@ class PlacementName(Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return path_of(self.namespace, self.name)
 
 
 class PlacementTarget:
@@ -266,5 +266,5 @@ async def _names(client: Client, kinds: PlacementKinds) -> list[str]:
     with suppress(Forbidden):
         page = await client.list(metadata_of(kinds.placement.resource))
         metas = [one.metadata for one in page.items]
-        return sorted(f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name for meta in metas)
+        return sorted(path_of(meta.namespace, meta.name) for meta in metas)
     return []

@@ -27,7 +27,7 @@ from kedge.api.cluster import (
     PropertyValue,
     ResourceUsage,
 )
-from kedge.api.condition import FALSE, TRUE, UNKNOWN, Condition, is_true, set_condition
+from kedge.api.condition import FALSE, TRUE, UNKNOWN, Condition, is_true, new_condition, set_condition
 from kedge.api.fleet import MEMBER_AGENT, member_namespace
 from kedge.api.work import AppliedWork
 from kedge.controllers.member.namespaces import Namespaces
@@ -300,14 +300,7 @@ def _said(
     message: str,
     now: datetime,
 ) -> Condition:
-    return Condition(
-        type=type,
-        status=status,
-        reason=reason,
-        message=message,
-        last_transition_time=now,
-        observed_generation=asked.metadata.generation,
-    )
+    return new_condition(type, status, reason, message, now=now, generation=asked.metadata.generation)
 
 
 class _Version(Struct, rename="camel"):

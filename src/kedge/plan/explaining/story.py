@@ -29,7 +29,7 @@ from kedge.plan.explaining.places import STEPS, Observed, Place, leaving_places,
 from kedge.plan.explaining.whole import observed_whole, reported_whole, wanted_index
 from kedge.plan.placements import is_external, is_paused
 from kedge.plan.state import State, state_of
-from kedge.plan.text import natural
+from kedge.plan.text import natural, path_of
 
 
 class Story(Struct, frozen=True):
@@ -61,8 +61,7 @@ class Story(Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """What to call it by: its name, in a namespace after that."""
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return path_of(self.namespace, self.name)
 
     @property
     def title(self) -> str:

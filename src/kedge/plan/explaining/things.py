@@ -18,6 +18,7 @@ from kedge.api.placement_kinds import Binding
 from kedge.api.reasons import APPLIED, AVAILABLE, DIFF_REPORTED, MANIFEST_NOT_TRACKABLE, WORK_SYNCHRONIZED
 from kedge.api.work import ManifestCondition, Work, WorkSpec
 from kedge.plan.state import State
+from kedge.plan.text import object_name
 from kedge.plan.working.binding_status import binding_status, report_from_works
 
 _BY_MEMBERS = (APPLIED, AVAILABLE)
@@ -85,7 +86,7 @@ def _is_answered(work: Work) -> bool:
 def _thing(one: ManifestCondition, *, answered: bool) -> Thing:
     applied, available = find_condition(one.conditions, APPLIED), find_condition(one.conditions, AVAILABLE)
     about = one.identifier
-    what = f"{about.kind} {about.namespace}/{about.name}" if about.namespace else f"{about.kind} {about.name}"
+    what = object_name(about.kind, about.namespace, about.name)
     if applied is None or not answered:
         return Thing(what, State.moving)
     if applied.status != TRUE:

@@ -7,7 +7,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from kedge.api.binding import BindingState
-from kedge.api.condition import FALSE, TRUE, Condition, find_condition, set_condition
+from kedge.api.condition import FALSE, TRUE, Condition, find_condition, new_condition, set_condition
 from kedge.api.placement_kinds import Binding
 from kedge.api.reasons import NOT_STARTED, ROLLOUT_STARTED, STARTED
 
@@ -47,11 +47,4 @@ def _with_message(conditions: Conditions, why: str | None) -> Conditions:
 
 
 def _condition(binding: Binding, status: str, reason: str, message: str, now: datetime) -> Condition:
-    return Condition(
-        type=ROLLOUT_STARTED,
-        status=status,
-        reason=reason,
-        message=message,
-        last_transition_time=now,
-        observed_generation=binding.metadata.generation,
-    )
+    return new_condition(ROLLOUT_STARTED, status, reason, message, now=now, generation=binding.metadata.generation)

@@ -25,7 +25,7 @@ from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Blocker, Code, Wait
 from kedge.plan.rolling.budget import RolloutBudget
 from kedge.plan.rolling.readiness import BindingFacts, current, has_failed
-from kedge.plan.text import moment
+from kedge.plan.text import moment, object_name
 
 _PAUSED: Final = f"the placement is paused; `kedge resume`, or removing its annotation {PAUSED}, lets it go on"
 _LEAVING: Final = "it is leaving the fleet, and what was placed there is to stay"
@@ -257,9 +257,8 @@ def failure_of(binding: Binding) -> str:
 
 
 def _object(failed: FailedPlacement) -> str:
-    name = f"{failed.namespace}/{failed.name}" if failed.namespace else failed.name
     said = _words(failed.condition)
-    return said if failed.name in said else f"{failed.kind} {name}: {said}"
+    return said if failed.name in said else f"{object_name(failed.kind, failed.namespace, failed.name)}: {said}"
 
 
 def _words(condition: Condition) -> str:

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kedge.api.condition import FALSE, TRUE, Condition, find_condition, set_condition
+from kedge.api.condition import FALSE, TRUE, Condition, find_condition, new_condition, set_condition
 from kedge.api.reasons import (
     CLUSTER_STARTED,
     INITIALIZED,
@@ -25,6 +25,7 @@ from kedge.api.reasons import (
     UPDATING_STARTED,
 )
 from kedge.api.staged_status import ClusterUpdateStatus, RunStatus, StageStatus, StageTaskStatus
+from kedge.plan.text import cut
 
 LONGEST: Final = 1024
 Conditions = tuple[Condition, ...]
@@ -40,14 +41,7 @@ class Stamp(Struct, frozen=True):
 
 def with_condition(holder: Holder, kind: str, status: str, reason: str, message: str, at: Stamp) -> Holder:
     """The same, saying this too."""
-    condition = Condition(
-        type=kind,
-        status=status,
-        reason=reason,
-        message=message if len(message) <= LONGEST else f"{message[: LONGEST - 1]}…",
-        last_transition_time=at.now,
-        observed_generation=at.generation,
-    )
+    condition = new_condition(kind, status, reason, cut(message, LONGEST), now=at.now, generation=at.generation)
     return replace(holder, conditions=set_condition(holder.conditions, condition))
 
 

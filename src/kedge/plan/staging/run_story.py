@@ -47,7 +47,7 @@ from kedge.plan.staging.rollbacks import as_rolled_back, retried
 from kedge.plan.staging.stages import granted
 from kedge.plan.staging.wait_text import RunCode
 from kedge.plan.state import State
-from kedge.plan.text import first_few, listed, of_all
+from kedge.plan.text import first_few, listed, of_all, path_of
 
 _NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
 """Of what is said here and now: a story tells no times of conditions."""
@@ -89,8 +89,7 @@ class RunStory(Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """What to call it by: its name, in a namespace after that."""
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return path_of(self.namespace, self.name)
 
     @property
     def word(self) -> str:

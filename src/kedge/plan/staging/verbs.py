@@ -18,7 +18,7 @@ from kedge.api.staged import RunState
 from kedge.plan.staging.conditions import is_initialized, is_rolled_back, reason_of
 from kedge.plan.staging.rollbacks import failed_at, retried
 from kedge.plan.staging.run_story import tell_run
-from kedge.plan.text import moment
+from kedge.plan.text import moment, path_of
 from kedge.plan.verbs import Answer, refused
 
 
@@ -85,7 +85,7 @@ def answer_to(verb: Verb, run: Run, rollback: Run | None = None) -> Answer:
 
 
 def _stop(run: Run, phase: Phase) -> Answer:
-    path = path_of(run)
+    path = _path(run)
     if phase in _OVER:
         return refused(_has_ended(run))
     if phase is Phase.initialize:
@@ -97,7 +97,7 @@ def _stop(run: Run, phase: Phase) -> Answer:
 
 
 def _resume(run: Run, phase: Phase) -> Answer:
-    path = path_of(run)
+    path = _path(run)
     if phase is Phase.failed:
         return refused(f"{_has_ended(run)}; `kedge retry {path}` tries once more what failed")
     if phase in _OVER:
@@ -110,16 +110,16 @@ def _resume(run: Run, phase: Phase) -> Answer:
 def _retry(run: Run) -> Answer:
     at = failed_at(run.status)
     if at is None:
-        return refused(f"nothing of {path_of(run)} has failed that could be tried again")
-    said = f"{path_of(run)} tries once more what had failed by {moment(at)}"
+        return refused(f"nothing of {_path(run)} has failed that could be tried again")
+    said = f"{_path(run)} tries once more what had failed by {moment(at)}"
     return Answer(said, {"metadata": {"annotations": {RETRY: moment(at)}}})
 
 
 def _rollback(run: Run, phase: Phase, rollback: Run | None) -> Answer:
     """An answer that is not refused and writes nothing, with a rollback there: then it is done already."""
-    path, previous = path_of(run), run.status.previous_resource_snapshot_index
+    path, previous = _path(run), run.status.previous_resource_snapshot_index
     if rollback is not None:
-        return Answer(f"{path} is rolled back already, by run {path_of(rollback)}{_trouble(rollback)}")
+        return Answer(f"{path} is rolled back already, by run {_path(rollback)}{_trouble(rollback)}")
     if phase not in _BEGUN:
         return refused(f"{path} has begun with no cluster: there is nothing to bring back")
     if previous is None:
@@ -131,14 +131,14 @@ def _trouble(rollback: Run) -> str:
     """What is to be said of a rollback that has failed itself."""
     if phase_of(rollback) not in (Phase.failed, Phase.invalid):
         return ""
-    path = path_of(rollback)
+    path = _path(rollback)
     return f", which has failed: {tell_run(rollback).why}: see `kedge retry {path}`, or delete it to roll back anew"
 
 
 def _was_rolled_back(run: Run, rollback: Run | None) -> str:
-    by = f" by run {path_of(rollback)}" if rollback is not None else f": {_message(run)}"
-    look = f"; `kedge status {path_of(rollback)}` shows how far that is" if rollback is not None else ""
-    return f"{path_of(run)} was rolled back{by}. It moves nothing any more: make a new run{look}"
+    by = f" by run {_path(rollback)}" if rollback is not None else f": {_message(run)}"
+    look = f"; `kedge status {_path(rollback)}` shows how far that is" if rollback is not None else ""
+    return f"{_path(run)} was rolled back{by}. It moves nothing any more: make a new run{look}"
 
 
 def _message(run: Run) -> str:
@@ -146,10 +146,8 @@ def _message(run: Run) -> str:
 
 
 def _has_ended(run: Run) -> str:
-    return f"{path_of(run)} has ended: {tell_run(run).why or 'it is done'}"
+    return f"{_path(run)} has ended: {tell_run(run).why or 'it is done'}"
 
 
-def path_of(run: Run) -> str:
-    """What users call a run by: its name, in a namespace after that."""
-    meta = run.metadata
-    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+def _path(run: Run) -> str:
+    return path_of(run.metadata.namespace, run.metadata.name)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import to_builtins
 
-from kedge.api.condition import TRUE, Condition, find_condition
+from kedge.api.condition import TRUE, find_condition, new_condition
 from kedge.api.staged import ApprovalRequest, ClusterApprovalRequest
 from kedge.kube.cache import Cache
 from kedge.kube.clock import Clock
@@ -53,15 +53,9 @@ class Approver:
 
     async def _approve(self, request: Any) -> None:
         meta = request.metadata
-        said = Condition(
-            type=APPROVED,
-            status=TRUE,
-            reason="Previewed",
-            message="approved for the preview",
-            last_transition_time=self._clock.now(),
-            observed_generation=meta.generation,
-        )
-        conditions = [*request.status.conditions, said]
+        said = "approved for the preview"
+        approved = new_condition(APPROVED, TRUE, "Previewed", said, now=self._clock.now(), generation=meta.generation)
+        conditions = [*request.status.conditions, approved]
         await self._client.patch(
             self._kind,
             meta.name,

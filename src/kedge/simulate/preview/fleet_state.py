@@ -20,6 +20,7 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.placement_kinds import CLUSTER, NAMESPACED, PLACEMENT_KINDS, PlacementKinds
 from kedge.api.resource import Resource
 from kedge.kube.codec import Untyped
+from kedge.plan.text import path_of
 
 TAKEN: Final = "kedge.dev/taken-at"
 """Annotation of a saved file: when the fleet was read."""
@@ -43,7 +44,7 @@ class Target(Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return path_of(self.namespace, self.name)
 
     def __str__(self) -> str:
         return f"{self.kinds.placement.resource.kind} {self.path}"
