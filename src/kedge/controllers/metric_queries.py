@@ -29,7 +29,7 @@ from kedge.controllers.pending_calls import PATIENCE, PendingCalls
 from kedge.kube.client import Client
 from kedge.kube.codec import untyped
 from kedge.kube.connect.credentials import basic
-from kedge.kube.connect.outbound import Answer, Call, Outbound, OutboundFailed
+from kedge.kube.connect.outbound import Call, Outbound, OutboundFailed, fetch_within
 from kedge.kube.errors import Forbidden, NotFound, NotUnderstood
 from kedge.plan.measuring.measurement import Measurement, NotMeasured
 from kedge.plan.measuring.prometheus import QUERY_PATH, read_answer
@@ -117,18 +117,11 @@ class MetricQueries:
 
     async def _made(self, call: Call) -> _Timed:
         try:
-            answer = await self._fetch(call)
+            answer = await fetch_within(self._outbound, call, TIMEOUT)
             found = read_answer(answer.status, answer.body)
         except OutboundFailed as error:
             found = NotMeasured(str(error).removeprefix(f"{call}: "))
         return _Timed(found, asyncio.get_running_loop().time())
-
-    async def _fetch(self, call: Call) -> Answer:
-        try:
-            async with asyncio.timeout(TIMEOUT):  # whatever the outbound makes of its own time-out
-                return await self._outbound.fetch(call, timeout=TIMEOUT)
-        except TimeoutError:
-            raise OutboundFailed(f"{call}: no answer within {TIMEOUT:g} s") from None
 
     async def _access(self, template: MetricTemplate, namespace: str) -> _Access:
         ref = template.spec.provider.secret_ref

@@ -10,7 +10,6 @@ ask the same server (`pending_calls`).
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -18,7 +17,7 @@ from typing import Final
 from yarl import URL
 
 from kedge.controllers.pending_calls import PATIENCE, PendingCalls
-from kedge.kube.connect.outbound import Answer, Call, Outbound, OutboundFailed
+from kedge.kube.connect.outbound import Call, Outbound, OutboundFailed, fetch_within
 from kedge.plan.batching.hooks import Answered, HookCall, HookOutcome, Unanswered
 from kedge.plan.text import cut
 
@@ -57,17 +56,10 @@ class HookCalls:
         headers = {"Content-Type": "application/json", IDEMPOTENCY_KEY: hook.id}
         call = Call(hook.method, hook.url, headers, hook.body, name=f"webhook {hook.name}")
         try:
-            answer = await self._fetch(call, hook.timeout)
+            answer = await fetch_within(self._outbound, call, hook.timeout)
         except OutboundFailed as error:
             return Unanswered(_without_secrets(str(error).removeprefix(f"{call}: "), url))
         return Answered(answer.status, _excerpt(answer.body, url))
-
-    async def _fetch(self, call: Call, seconds: float) -> Answer:
-        try:
-            async with asyncio.timeout(seconds):  # whatever the outbound makes of its own time-out
-                return await self._outbound.fetch(call, timeout=seconds)
-        except TimeoutError:
-            raise OutboundFailed(f"{call}: no answer within {seconds:g} s") from None
 
 
 def _excerpt(body: bytes, url: URL) -> str:

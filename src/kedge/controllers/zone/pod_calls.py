@@ -20,7 +20,7 @@ from typing import Final
 from kedge.api.apps import StatefulSet
 from kedge.controllers.gather import gather
 from kedge.kube.cluster_validation import HEADER
-from kedge.kube.connect.outbound import Answer, Call, Outbound, OutboundFailed
+from kedge.kube.connect.outbound import Answer, Call, Outbound, OutboundFailed, fetch_within
 from kedge.plan.zoning.downscale_delay import endpoint, prepared_at
 from kedge.plan.zoning.pod_hosts import CALL_TIMEOUT, CALLS_AT_ONCE, CLUSTER_DOMAIN, pod_name
 from kedge.plan.zoning.scaling import PodAnswer
@@ -64,18 +64,11 @@ class PodCalls:
         if left <= 0:
             return PodAnswer(ordinal, problem="not called: calls to other pods took too long", pod=pod)
         try:
-            answer = await self._fetch(call, min(self._timeout, left))
+            answer = await fetch_within(self._outbound, call, min(self._timeout, left))
             body = _checked(answer, method)
             return PodAnswer(ordinal, prepared_at(body) if method == "POST" else None, pod=pod)
         except (OutboundFailed, ValueError) as error:
             return PodAnswer(ordinal, problem=str(error), pod=pod)
-
-    async def _fetch(self, call: Call, seconds: float) -> Answer:
-        try:
-            async with asyncio.timeout(seconds):  # whatever the outbound makes of its own time-out
-                return await self._outbound.fetch(call, timeout=seconds)
-        except TimeoutError:
-            raise OutboundFailed(f"{call}: no answer within {seconds:g} s") from None
 
 
 def _checked(answer: Answer, method: str) -> bytes:

@@ -83,6 +83,15 @@ class OutboundFailed(Exception):
     """There was no answer, or none that can be used; the message says to what, and why."""
 
 
+async def fetch_within(outbound: Outbound, call: Call, seconds: float) -> Answer:
+    """The answer within so many seconds, whatever the outbound makes of its own time-out."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await outbound.fetch(call, timeout=seconds)
+    except TimeoutError:
+        raise OutboundFailed(f"{call}: no answer within {seconds:g} s") from None
+
+
 class HttpOutbound:
     """Calls over sockets."""
 
