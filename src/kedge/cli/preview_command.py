@@ -137,27 +137,20 @@ def plan(
         dialect=Dialect(dialect),
     )
     changed = read_objects(file) if file else ()
-    bindings = preview_bindings(hub, options, changed)
-    if bindings is not None:
+    if (bindings := preview_bindings(hub, options, changed)) is not None:
         print_bindings(bindings, form)
-        if not bindings.is_done:
-            raise SystemExit(NOT_DONE)
-        return
-    rollouts = preview_rollouts(hub, options, changed) if name or changed else None
-    if rollouts is not None:
+        _exit(done=bindings.is_done)
+    elif (rollouts := preview_rollouts(hub, options, changed) if name or changed else None) is not None:
         print_rollouts(rollouts, form)
-        if not rollouts.is_done:
-            raise SystemExit(NOT_DONE)
-        return
-    groups = preview_groups(hub, options, changed)
-    if groups is not None:
+        _exit(done=rollouts.is_done)
+    elif (groups := preview_groups(hub, options, changed)) is not None:
         print_groups(groups, form)
-        if not groups.is_done:
-            raise SystemExit(NOT_DONE)
-        return
-    found = run_preview_command(hub, options, changed)
-    if found is None:
-        return
-    print_preview(found, form)
-    if not found.is_done:
+        _exit(done=groups.is_done)
+    elif (placements := run_preview_command(hub, options, changed)) is not None:
+        print_preview(placements, form)
+        _exit(done=placements.is_done)
+
+
+def _exit(*, done: bool) -> None:
+    if not done:
         raise SystemExit(NOT_DONE)
