@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from kedge.admission.certificate import CertificateRequest, generate, split_names
+from kedge.admission.certificate import CertificateRequest, generate
 from kedge.plan.zoning.certificate import read_secret
 from support.certificates import NAME, NOW, data_of, made
 
@@ -64,24 +64,10 @@ def test_printing_shows_no_key() -> None:
     assert "PRIVATE" not in f"{one!r} {one} {stored!r} {stored}"
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("", ("rollout-operator.shop.svc",)),
-        (" , ", ("rollout-operator.shop.svc",)),
-        ("a.b.svc", ("a.b.svc",)),
-        ("a.b.svc, c.b.svc,a.b.svc", ("a.b.svc", "c.b.svc")),
-        ("127.0.0.1,::1,*.b.svc", ("127.0.0.1", "::1", "*.b.svc")),
-    ],
-)
-def test_several_names_may_be_given(text: str, names: tuple[str, ...]) -> None:
-    assert split_names(text, namespace="shop") == names
-
-
-@pytest.mark.parametrize("text", ["https://a.b.svc", "a.b.svc:443", "a b", "ä.svc", "a.svc,me@b"])
-def test_what_is_no_name_is_refused(text: str) -> None:
+@pytest.mark.parametrize("name", ["https://a.b.svc", "a.b.svc:443", "a b", "ä.svc", "me@b"])
+def test_what_is_no_name_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="is no name of a server"):
-        split_names(text, namespace="shop")
+        made("a.svc", name)
 
 
 def test_OpenSSL_accepts_the_certificate_under_its_authority(tmp_path: Path) -> None:

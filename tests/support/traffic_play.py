@@ -9,7 +9,7 @@ from kedge.kube.client import Client
 from kedge.kube.clock import Clock
 from kedge.plan.batching.traffic import (
     TrafficStep,
-    refused_step,
+    problem_wait,
     remembered_ref,
     restore_step,
     traffic_step,
@@ -61,8 +61,11 @@ class TrafficPlay:
             return step
         assert route is not None
         assert not isinstance(route, RouteProblem)
-        problem = await self.routes.write(route, step.patch)
-        return refused_step(self.status, problem, self._clock.now()) if problem is not None else step
+        problem, ref = await self.routes.write(route, step.patch), remembered_ref(self.status)
+        if problem is None:
+            return step
+        assert ref is not None, "nothing is written before it is recorded"
+        return TrafficStep(wait=problem_wait(ref, problem))
 
 
 def told(step: TrafficStep) -> str:

@@ -65,14 +65,6 @@ def elliptic() -> PrivateKey:
     return ec.generate_private_key(ec.SECP256R1())
 
 
-def split_names(text: str, *, namespace: str) -> tuple[str, ...]:
-    """The names in a list with commas; without any, that of the usual Service. Raises ValueError for a bad one."""
-    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-    for name in names:
-        _general_name(name)
-    return names or (f"rollout-operator.{namespace}.svc",)
-
-
 def generate(wanted: CertificateRequest, now: datetime, *, new_key: NewKey = rsa_2048) -> GeneratedCertificate:
     """A new authority and a certificate of it, both for as long as wanted. The key of the authority is forgotten."""
     authority, own = new_key(), new_key()

@@ -19,7 +19,7 @@ from kedge.api.oam.rollout_plan import (
 )
 from kedge.api.oam.rollout_status import BatchState, RollingState, RolloutStatus, SourceRecord
 from kedge.plan.batching.batches import batch_at, planned
-from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Workload, WorkloadRef, Workloads, Write
+from kedge.plan.batching.moves import DONE, Batch, Step, Workload, WorkloadRef, Workloads, Write
 from kedge.plan.batching.rollout_waits import sentence
 from kedge.plan.batching.steps import Act, Identity, RolloutInput
 from kedge.plan.batching.waits import MoveCode
@@ -131,8 +131,8 @@ class Answers:
     def revert(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Any:
         return self._answer("revert", batch)
 
-    def progress(self, seen: Workloads, status: RolloutStatus) -> Progress:
-        return Progress(0, 0, 0)
+    def ready_pods(self, seen: Workloads) -> int:
+        return 0
 
 
 V1 = SourceRecord(api_version="apps/v1", kind="Deployment", name="v1", replicas=4)

@@ -3,7 +3,7 @@
 import pytest
 
 from kedge.api.oam.rollout_plan import RolloutBatch, RolloutPlan
-from kedge.plan.batching.batch_metrics import metrics_after, plan_metrics_problem
+from kedge.plan.batching.batch_metrics import metrics_after
 from plan.measuring.making import metric
 
 OWN = metric("errors", count=5)
@@ -25,12 +25,3 @@ def test_a_batch_has_those_of_the_rollout_and_its_own(batch: int, names: str) ->
 def test_a_plan_of_numbers_has_those_of_the_rollout() -> None:
     assert metrics_after(RolloutPlan(canary_metric=(OWN,), num_batches=3), 2) == (OWN,)
     assert metrics_after(RolloutPlan(), 0) == ()
-
-
-def test_what_is_wrong_is_said_with_its_place() -> None:
-    assert plan_metrics_problem(PLAN) == plan_metrics_problem(RolloutPlan()) == ""
-    odd = metric("odd", metricsRange={})
-    said = "metric odd: metricsRange has no end: give it a min, a max or both"
-    assert plan_metrics_problem(RolloutPlan(canary_metric=(odd,))) == f"canaryMetric: {said}"
-    batches = (RolloutBatch(), RolloutBatch(canary_metric=(odd,)))
-    assert plan_metrics_problem(RolloutPlan(rollout_batches=batches)) == f"rolloutBatches[1].canaryMetric: {said}"

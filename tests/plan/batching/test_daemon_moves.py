@@ -16,7 +16,7 @@ from kedge.api.oam.rollout_plan import RolloutBatch, RolloutPlan
 from kedge.api.oam.rollout_status import RolloutStatus
 from kedge.api.pods import ContainerState, ContainerStatus, Pod, PodSpec, Waiting
 from kedge.plan.batching.daemon_moves import DaemonMoves
-from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads
+from kedge.plan.batching.moves import DONE, Batch, Step, Verified, Workload, Workloads
 from kedge.plan.batching.waits import MoveCode, sentence
 from kedge.plan.moving.wait import Code
 from kedge.plan.workloads import template_hash
@@ -347,7 +347,7 @@ def test_nodes_that_come_and_go_do_not_break_it() -> None:
     assert roll(world, batch(2, 5))
     world.nodes = [*world.nodes[1:], "n7", "n8"]
     world.act()
-    assert MOVES.progress(world.seen("web:2"), STATUS) == Progress(3, 3, 3)
+    assert MOVES.ready_pods(world.seen("web:2")) == 3
     assert roll(world, batch(5, 5))
     assert world.held() == {V2: 6}
     world.nodes = world.nodes[:2]
@@ -375,7 +375,7 @@ def test_pods_of_others_with_the_same_labels_are_left_alone() -> None:
 def test_pods_tell_the_revision_if_nobody_says_it() -> None:
     world = DaemonWorld(4, says_revision=False)
     taken_over(world)
-    assert MOVES.progress(world.seen("web:2"), STATUS) == Progress(0, 0, 0)
+    assert MOVES.ready_pods(world.seen("web:2")) == 0
     seen = world.seen("web:2")
     seen = replace(seen, target=replace(seen.target, obj={**world.obj, "status": {**world.obj["status"]}}))
     assert len(MOVES.roll(seen, STATUS, batch(1, 4)).writes) == 1
@@ -388,7 +388,7 @@ def test_the_template_generation_tells_the_revision() -> None:
     labels = {"controller-revision-hash": V2, "pod-template-generation": "2"}
     world.here["n0"] = replace(first, metadata=replace(first.metadata, labels=labels))
     world.refresh()
-    assert MOVES.progress(world.seen("web:2"), STATUS) == Progress(1, 1, 1)
+    assert MOVES.ready_pods(world.seen("web:2")) == 1
 
 
 def test_a_revision_that_cannot_be_told_is_waited_for() -> None:
@@ -396,7 +396,7 @@ def test_a_revision_that_cannot_be_told_is_waited_for() -> None:
     assert roll(world, batch(2, 4))
     world.says_revision = False
     assert code(MOVES.roll(world.seen("web:2"), STATUS, batch(3, 4))) == MoveCode.not_observed
-    assert MOVES.progress(world.seen("web:2"), STATUS) == Progress(0, 0, 0)
+    assert MOVES.ready_pods(world.seen("web:2")) == 0
 
 
 # Letting go and going back
@@ -513,7 +513,7 @@ def test_nothing_is_said_of_a_set_before_it_has_reported() -> None:
     seen = world.seen("web:2", "web:2")
     for ask in (MOVES.roll, MOVES.check, MOVES.revert):
         assert code(ask(seen, STATUS, batch(1, 3))) == MoveCode.not_observed
-    assert MOVES.progress(seen, STATUS) == Progress(0, 0, 0)
+    assert MOVES.ready_pods(seen) == 0
 
 
 def test_another_strategy_by_somebody_else_is_respected_by_every_move() -> None:

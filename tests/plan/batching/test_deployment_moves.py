@@ -12,7 +12,7 @@ from kedge.api.oam.keys import LEFT
 from kedge.api.oam.rollout_plan import RolloutBatch, RolloutPlan, RolloutStrategy
 from kedge.api.oam.rollout_status import RolloutStatus, SourceRecord
 from kedge.plan.batching.deployment_moves import DeploymentMoves, taken_from
-from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads
+from kedge.plan.batching.moves import DONE, Batch, Step, Verified, Workload, Workloads
 from kedge.plan.batching.pod_choice import DELETION_COST, LOWEST
 from kedge.plan.batching.rollout_waits import BatchCode, sentence
 from kedge.plan.batching.waits import MoveCode
@@ -583,6 +583,6 @@ def _scaled(seen: Workloads, sizes: dict[str, int]) -> Workloads:
     return replace(seen, target=one(seen.target), sources=tuple(map(one, seen.sources)))
 
 
-def test_progress_is_what_is_asked_for_and_what_is_there() -> None:
-    assert MOVES.progress(two(well(1), (4, 3, 2)), STATUS) == Progress(4, 3, 2)
-    assert MOVES.progress(workloads(Workload(ref("v2"))), STATUS) == Progress(0, 0, 0)
+def test_pods_that_are_ready_are_counted() -> None:
+    assert MOVES.ready_pods(two(well(1), (4, 3, 2))) == 3
+    assert MOVES.ready_pods(workloads(Workload(ref("v2")))) == 0

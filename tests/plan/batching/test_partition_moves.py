@@ -18,7 +18,8 @@ from kedge.api.oam.rollout_plan import RolloutBatch, RolloutPlan
 from kedge.api.oam.rollout_status import RolloutStatus
 from kedge.api.pods import PodCondition
 from kedge.embedded.workloads.stateful_plan import OrdinalPod
-from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads
+from kedge.plan.batching.in_place import count_pods
+from kedge.plan.batching.moves import DONE, Batch, Step, Verified, Workload, Workloads
 from kedge.plan.batching.partition_moves import PartitionMoves
 from kedge.plan.batching.waits import MoveCode, sentence
 from kedge.plan.workloads import template_hash
@@ -78,7 +79,7 @@ def test_the_second_batch_of_a_clone_set_of_ten_asks_for_three_pods_with_a_parti
     world.write(step)
     assert partition(world) == 7
     world.act()
-    assert CLONES.progress(world.seen("web:2"), STATUS).upgraded == 3
+    assert count_pods(CLONES.handler, world.seen("web:2").target, None).asked == 3
 
 
 @pytest.mark.parametrize(("ready", "tolerated", "is_done"), [(3, 0, False), (3, 2, True), (4, 0, True), (2, 2, True)])
@@ -245,7 +246,7 @@ def test_taking_over_ends_with_all_pods_kept_back(moves: PartitionMoves, make: t
     world = taken_over(make(3))
     assert partition(world) == 3
     assert moves.initialize(world.seen("web:2"), STATUS, CLAIM) == DONE
-    assert moves.progress(world.seen("web:2"), STATUS) == Progress(0, 0, 0)
+    assert moves.ready_pods(world.seen("web:2")) == 0
 
 
 def test_fields_that_the_new_template_lacks_are_removed() -> None:
@@ -392,7 +393,7 @@ def test_pods_of_others_with_the_same_labels_count_for_nothing() -> None:
     seen = world.seen("web:2")
     alien = pod("web-1", V2, owner="other")
     seen = replace(seen, target=replace(seen.target, pods=(*seen.target.pods, alien)))
-    assert ORDERED.progress(seen, STATUS) == Progress(0, 0, 0)
+    assert ORDERED.ready_pods(seen) == 0
 
 
 # Several revisions
@@ -434,7 +435,7 @@ def test_a_retry_goes_on_where_it_stopped(make: type[World]) -> None:
     taken_over(world)
     world.settle()
     assert world.held() == {V1: 3, V2: 2}
-    assert moves.progress(world.seen("web:2"), STATUS) == Progress(2, 2, 2)
+    assert moves.ready_pods(world.seen("web:2")) == 2
 
 
 def test_a_template_that_a_user_writes_midway_is_taken_over_from_a_half_frozen_set() -> None:
@@ -505,7 +506,7 @@ def test_a_workload_that_was_never_taken_over_or_is_gone_is_let_go_of_at_once(
         assert moves.finalize(one, STATUS, succeeded=False) == DONE
         assert moves.finalize(one, STATUS, succeeded=True) == DONE
         assert moves.revert(one, STATUS, batch(0, 3)) == DONE
-    assert moves.progress(gone, STATUS) == Progress(0, 0, 0)
+    assert moves.ready_pods(gone) == 0
 
 
 def test_a_record_that_nobody_can_read_is_as_none() -> None:

@@ -20,7 +20,6 @@ from kedge.api.oam.rollout_status import (
     SourceRecord,
 )
 from kedge.api.oam.rollouts import AppRolloutStatus
-from kedge.plan.batching.moves import Progress
 from kedge.plan.batching.progress import PAUSED, is_only_reported, moved, reported, state_of, without_future
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.batching.states import Illegal, RolloutEvent, State
@@ -150,7 +149,7 @@ PAUSE = Wait("the rollout", BatchCode.paused)
 
 
 def test_it_says_what_it_waits_for_and_since_when() -> None:
-    found = reported(FULL, PAUSE, Progress(9, 7, 5), now=LATER, generation=8)
+    found = reported(FULL, PAUSE, 7, now=LATER, generation=8)
     assert (found.message, found.waiting_since) == ("it is paused", NOW)
     assert (found.observed_generation, found.upgraded_ready_replicas, found.upgraded_replicas) == (8, 7, 3)
     found = reported(FULL, WAIT, None, now=LATER, generation=8)

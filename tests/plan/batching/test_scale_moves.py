@@ -13,7 +13,7 @@ from kedge.api.oam.keys import CLAIM as CLAIM_KEY
 from kedge.api.oam.rollout_plan import RolloutBatch, RolloutPlan
 from kedge.api.oam.rollout_status import RolloutStatus
 from kedge.embedded.json_patch import merge_patch
-from kedge.plan.batching.moves import DONE, Progress, Step, Verified, Workload, WorkloadRef, Workloads
+from kedge.plan.batching.moves import DONE, Step, Verified, Workload, WorkloadRef, Workloads
 from kedge.plan.batching.scale_moves import ScaleMoves
 from kedge.plan.batching.waits import MoveCode, sentence
 from kedge.plan.workloads import WorkloadHandler, template_hash
@@ -154,7 +154,7 @@ def test_pods_of_an_old_template_prove_no_batch_and_count_for_nothing(
         seen = scaled(total, updated=total - outdated, handler=handler)
         assert code(moves.roll(seen, status, last)) == MoveCode.updating
         assert code(moves.check(seen, status, last)) == MoveCode.updating
-        assert moves.progress(seen, status) == Progress(total, total - outdated, total - outdated)
+        assert moves.ready_pods(seen) == total - outdated
     assert moves.check(scaled(total, handler=handler), status, last) == DONE
 
 
@@ -321,9 +321,9 @@ def test_going_back_comes_to_its_end_also_if_no_batch_moved_anything() -> None:
     assert patch_of(found) == {"spec": {"replicas": 3}}
 
 
-def test_progress_is_what_is_asked_for_and_what_is_there() -> None:
-    assert MOVES.progress(scaled(4, available=3), sized(0)) == Progress(4, 4, 3)
-    assert MOVES.progress(Workloads(Workload(ref(Deployments()))), sized(0)) == Progress(0, 0, 0)
+def test_pods_that_are_ready_are_counted() -> None:
+    assert MOVES.ready_pods(scaled(4, available=3)) == 4
+    assert MOVES.ready_pods(Workloads(Workload(ref(Deployments())))) == 0
 
 
 @given(

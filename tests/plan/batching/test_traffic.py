@@ -12,7 +12,7 @@ from kedge.api.oam.rollout_plan import ObjectReference, RolloutPlan, Traffic, Tr
 from kedge.api.oam.rollout_status import Remembered, RolloutStatus
 from kedge.plan.batching.traffic import (
     TrafficStep,
-    refused_step,
+    problem_wait,
     remembered_ref,
     restore_step,
     traffic_step,
@@ -343,6 +343,7 @@ def test_a_record_that_cannot_be_read_is_no_record_of_traffic() -> None:
 def test_a_refused_write_is_waited_for() -> None:
     played = Played(route(HTTP_ROUTE))
     played.step(30)
-    step = refused_step(played.status, RouteProblem("its weights were refused: no"), NOW)
-    assert text(step) == "HTTPRoute shop/web: its weights were refused: no"
-    assert (step.look_again, step.is_done) == (NOW + 5 * SECOND, False)
+    ref = remembered_ref(played.status)
+    assert ref is not None
+    wait = problem_wait(ref, RouteProblem("its weights were refused: no"))
+    assert wait_text(wait) == "HTTPRoute shop/web: its weights were refused: no"

@@ -51,11 +51,10 @@ def test_what_is_made_of_a_revision_that_nobody_controls_belongs_to_nobody(owner
     assert app_revision(kept(*owners)).owners == ()
 
 
-def test_a_component_is_found_by_its_name_or_its_revision() -> None:
+def test_a_component_is_found_by_its_name() -> None:
     found = AppRevision("shop", "shop-v2", REVISED)
     assert found.owners == ()
     assert [found.component(name) for name in ("web", "api", "web-v3", "")] == [*REVISED, None, None]
-    assert [found.of_revision(name) for name in ("web-v3", "api-v1", "web", "")] == [*REVISED, None, None]
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,6 @@ class Judge:
     def __init__(self, world: World, stages: tuple[Stage, ...]) -> None:
         self.world = world
         self.stages = stages
-        self.was_given: set[str] = set()
         self.proven: set[str] = set()
 
     def look(self, *, lose: bool) -> None:

@@ -21,7 +21,6 @@ from kedge.plan.zoning.replica_change import (
     scaled,
 )
 
-NO_CHANGE = "allowing the change"
 STATEFUL_SET = {"apiVersion": "apps/v1", "kind": "StatefulSet"}
 SCALE = {"apiVersion": "autoscaling/v1", "kind": "Scale"}
 

@@ -15,12 +15,11 @@ from kedge.controllers.metric_queries import MetricQueries
 from kedge.kube.clock import Clock
 from kedge.plan.batching import hooks
 from kedge.plan.batching.steps import Act, Query, RolloutInput, RouteWrite
-from kedge.plan.batching.traffic import remembered_ref
+from kedge.plan.batching.traffic import problem_wait, remembered_ref
 from kedge.plan.measuring import metric as metrics
 from kedge.plan.measuring.query import MetricSubject
-from kedge.plan.moving.wait import Blocker, Wait
-from kedge.plan.text import object_name
-from kedge.plan.traffic.routes import ObservedRoute, TrafficCode
+from kedge.plan.moving.wait import Wait
+from kedge.plan.traffic.routes import ObservedRoute
 
 
 class Asking:
@@ -71,7 +70,4 @@ class Asking:
         """Change the weights of a route; or what to wait for, if the server does not take them."""
         assert isinstance(route, Mapping), "only a route that was read is changed"
         problem = await self._routes.write(route, shift.patch)
-        if problem is None:
-            return None
-        name = object_name(shift.ref.kind, shift.ref.namespace, shift.ref.name)
-        return Wait(name, TrafficCode.route_unread, {}, (Blocker(name, reported=problem.text),))
+        return problem_wait(shift.ref, problem) if problem is not None else None

@@ -32,7 +32,6 @@ from kedge.kube.patches import difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Signal
 from kedge.kube.store import Change
-from kedge.plan.batching.moves import Progress
 from kedge.plan.batching.progress import is_only_reported, moved, reported
 from kedge.plan.batching.rollout import step
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
@@ -267,8 +266,7 @@ class Rollouts:
                 current.status, rolling_state=RollingState.locating, batch_rolling_state=BatchState.initializing
             )
             current = replace(current, status=begun)
-        progress = _progress(seen)
-        status = reported(current.status, wait, progress, now=now, generation=meta.generation)
+        status = reported(current.status, wait, _ready_pods(seen), now=now, generation=meta.generation)
         if status == current.rollout.status:
             return replace(current, status=status)
         # Without a state there is no status on the server yet: then fields that hold nothing are written as well.
@@ -296,10 +294,10 @@ def _is_report(current: Current) -> bool:
     return is_answered and is_only_reported(current.rollout.status, current.status)
 
 
-def _progress(seen: RolloutInput | None) -> Progress | None:
+def _ready_pods(seen: RolloutInput | None) -> int | None:
     if seen is None or seen.workloads is None or seen.moves is None:
         return None
-    return seen.moves.progress(seen.workloads, seen.status)
+    return seen.moves.ready_pods(seen.workloads)
 
 
 def _plain(status: RolloutStatus) -> dict[str, Any]:

@@ -14,7 +14,7 @@ If the second is lost, the next look finds it missing.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from msgspec import to_builtins
 
@@ -22,15 +22,10 @@ from kedge.api.binding import BindingState, BindingStatus
 from kedge.api.condition import Condition
 from kedge.api.fleet import PODS_CHARGED
 from kedge.api.placement_kinds import Binding, PlacementKinds
-from kedge.api.reasons import ROLLOUT_STARTED
 from kedge.api.rollout import ApplyStrategy
 from kedge.controllers.hub.pointed_bindings import PointedBindings
 from kedge.kube.client import Client
 from kedge.kube.patches import without_managed_fields
-from kedge.plan.working.binding_status import OWN_TYPES
-
-ROLLOUT_CONDITIONS: Final = frozenset((ROLLOUT_STARTED,))
-WORK_CONDITIONS: Final = OWN_TYPES
 
 
 class BindingWrites:

@@ -35,7 +35,7 @@ from kedge.plan.batching.claims import (
 )
 from kedge.plan.batching.daemon_pods import Daemons, count_daemons, next_deletions, wanted_pods
 from kedge.plan.batching.in_place import not_available, own_pods
-from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads, Write
+from kedge.plan.batching.moves import DONE, Batch, Step, Verified, Workload, Workloads, Write
 from kedge.plan.batching.waits import MoveCode
 from kedge.plan.fields import Object, count, merged, text
 from kedge.plan.text import listed
@@ -121,10 +121,10 @@ class DaemonMoves(Struct, frozen=True):
             return write_frozen(self.handler, target, source, claim)
         return self._walk_back(seen, batch)
 
-    def progress(self, seen: Workloads, status: RolloutStatus) -> Progress:  # noqa: ARG002
-        """How far the target is. Nothing is known while its status is of before a change."""
+    def ready_pods(self, seen: Workloads) -> int:
+        """How many pods of the target are ready. None is known to be while its status is of before a change."""
         found = None if not_steady(seen.target) is not None else count_daemons(seen.target, seen.now)
-        return Progress(0, 0, 0) if found is None else Progress(found.asked, found.ready, found.updated_available)
+        return found.ready if found is not None else 0
 
     def _created(self, target: Workload, manifest: Object, claim: str) -> Step:
         """The set of a revision as it is taken over."""

@@ -30,7 +30,7 @@ from kedge.plan.batching.claims import (
     patched,
     waiting,
 )
-from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads, Write
+from kedge.plan.batching.moves import DONE, Batch, Step, Verified, Workload, Workloads, Write
 from kedge.plan.batching.pod_choice import with_chosen_pods
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.batching.waits import MoveCode
@@ -263,9 +263,8 @@ class DeploymentMoves(Struct, frozen=True):
                 return waiting(one, MoveCode.not_observed)
         return DONE
 
-    def progress(self, seen: Workloads, status: RolloutStatus) -> Progress:  # noqa: ARG002
-        found = self._replicas(seen.target)
-        return Progress(self._asked(seen.target), found.ready, found.available)
+    def ready_pods(self, seen: Workloads) -> int:
+        return self._replicas(seen.target).ready
 
     # Counting
 

@@ -140,15 +140,6 @@ class Verified(Struct, frozen=True):
     template_hash: str
 
 
-class Progress(Struct, frozen=True):
-    """How far the target is."""
-
-    upgraded: int
-    """How many pods of the target are asked for."""
-    ready: int
-    available: int
-
-
 class Moves(Protocol):
     """The moves of one kind."""
 
@@ -176,6 +167,6 @@ class Moves(Protocol):
         """Go back to what was before the rollout, never past the floor and the ceiling of the batch's budget."""
         ...
 
-    def progress(self, seen: Workloads, status: RolloutStatus) -> Progress:
-        """How far the target is."""
+    def ready_pods(self, seen: Workloads) -> int:
+        """How many pods of the target are ready."""
         ...

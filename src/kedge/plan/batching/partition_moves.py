@@ -50,7 +50,7 @@ from kedge.plan.batching.in_place import (
     own_pods,
     update_revision,
 )
-from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads, Write
+from kedge.plan.batching.moves import DONE, Batch, Step, Verified, Workload, Workloads, Write
 from kedge.plan.batching.pod_lists import pod_list_problem
 from kedge.plan.batching.waits import MoveCode
 from kedge.plan.fields import text
@@ -138,12 +138,11 @@ class PartitionMoves(Struct, frozen=True):
             return write_frozen(self.handler, target, source, claim)
         return self._walk_back(seen, batch, claim)
 
-    def progress(self, seen: Workloads, status: RolloutStatus) -> Progress:  # noqa: ARG002
-        """How far the target is. Nothing is known while its status is of before a change."""
+    def ready_pods(self, seen: Workloads) -> int:
+        """How many pods of the target are ready. None is known to be while its status is of before a change."""
         if not_steady(seen.target) is not None:
-            return Progress(0, 0, 0)
-        found = count_pods(self.handler, seen.target, seen.now)
-        return Progress(found.asked, found.ready, found.available)
+            return 0
+        return count_pods(self.handler, seen.target, seen.now).ready
 
     # Verification
 

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from kedge.api.condition import FALSE, TRUE, Condition, new_condition, set_condition
 from kedge.api.oam.rollout_status import BatchState, RollingState, RolloutStatus
-from kedge.plan.batching.moves import Progress
 from kedge.plan.batching.rollout_waits import BatchCode, sentence
 from kedge.plan.batching.states import Illegal, State, after
 from kedge.plan.batching.steps import Move
@@ -85,15 +84,15 @@ def _reset(status: S, *, keeps_size: bool) -> S:
     return fresh if keeps_size else replace(fresh, desired_size=0, sources=(), target_before=0)
 
 
-def reported(status: S, wait: Wait | None, progress: Progress | None, *, now: datetime, generation: int) -> S:
-    """The status with what the rollout waits for, and its conditions."""
+def reported(status: S, wait: Wait | None, ready: int | None, *, now: datetime, generation: int) -> S:
+    """The status with what the rollout waits for, how many pods are ready if that is known, and its conditions."""
     state = state_of(status)
     status = replace(status, rolling_state=state.rolling, batch_rolling_state=state.batch)
     message = sentence(wait) if wait is not None else status.message
     since = status.waiting_since if message == status.message else now
     status = replace(status, message=message, waiting_since=since, observed_generation=generation)
-    if progress is not None:
-        status = replace(status, upgraded_ready_replicas=progress.ready)
+    if ready is not None:
+        status = replace(status, upgraded_ready_replicas=ready)
     return replace(status, conditions=_conditions(status, wait, now, generation))
 
 

@@ -28,7 +28,7 @@ from kedge.plan.batching.claims import (
     wanted_hash,
 )
 from kedge.plan.batching.in_place import not_available, outdated_pods
-from kedge.plan.batching.moves import DONE, Batch, Progress, Step, Verified, Workload, Workloads, Write
+from kedge.plan.batching.moves import DONE, Batch, Step, Verified, Workload, Workloads, Write
 from kedge.plan.batching.waits import MoveCode
 from kedge.plan.fields import Object, count, merged, whole
 from kedge.plan.workloads import WorkloadHandler
@@ -112,12 +112,12 @@ class ScaleMoves(Struct, frozen=True):
         left = self._until_gone(target, desired)
         return left if not left.is_done or desired == original else self._scaled(target, max(original, desired - size))
 
-    def progress(self, seen: Workloads, status: RolloutStatus) -> Progress:  # noqa: ARG002
-        """How many pods are asked for, and how they are."""
+    def ready_pods(self, seen: Workloads) -> int:
+        """How many pods are ready for sure: those of an old template may be among the ready ones."""
         if seen.target.obj is None:
-            return Progress(0, 0, 0)
+            return 0
         found, outdated = self.handler.replicas(seen.target.obj), outdated_pods(self.handler, seen.target.obj)
-        return Progress(found.desired, max(0, found.ready - outdated), max(0, found.available - outdated))
+        return max(0, found.ready - outdated)
 
     def _problem(self, target: Workload, plan: RolloutPlan) -> str:
         if self.handler.scale(0) is None:

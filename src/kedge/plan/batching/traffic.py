@@ -10,7 +10,7 @@ What the caller does:
 * stores `remembered` in the rollout's status (`with_remembered`). The first step only records the weights and waits
   for that; no weight is changed before they can be given back.
 * sends `patch` as a merge patch; it is for the version that was read. A conflict is no failure: read and ask again.
-  What the server refuses is something to wait for, too (`refused_step`).
+  What the server refuses is something to wait for, too (`problem_wait`).
 * looks again at `look_again`. Nothing else tells that a gateway has accepted a route, since routes are not watched.
 
 On failure, abandonment and deletion it asks `restore_step` first, with the route of `remembered_ref`, takes pods of
@@ -164,11 +164,9 @@ def bounded(status: RolloutStatus, aim: int | None, found: TrafficStep, now: dat
     return _recording(ref, replace(record, gave_up=True), now, (_given_up(ref, found),))
 
 
-def refused_step(status: RolloutStatus, problem: RouteProblem, now: datetime) -> TrafficStep:
-    """What is waited for after the server has refused a patch."""
-    ref = remembered_ref(status)
-    assert ref is not None, "nothing is written before it is recorded"
-    return _unread(ref, problem, now)
+def problem_wait(ref: ObjectReference, problem: RouteProblem) -> Wait:
+    """What to wait for while a route cannot be read, or the server refuses a patch of it."""
+    return Wait(_name(ref), TrafficCode.route_unread, {}, (Blocker(_name(ref), reported=problem.text),))
 
 
 def remembered_ref(status: RolloutStatus) -> ObjectReference | None:
@@ -235,9 +233,7 @@ def _accepted(record: TrafficRecord, route: Object, now: datetime) -> TrafficSte
 def _unread(ref: ObjectReference, problem: RouteProblem | None, now: datetime) -> TrafficStep:
     if problem is None:
         return TrafficStep(wait=Wait(_name(ref), TrafficCode.route_missing), look_again=now + LOOK_AGAIN)
-    blocker = Blocker(_name(ref), reported=problem.text)
-    wait = Wait(_name(ref), TrafficCode.route_unread, {}, (blocker,))
-    return TrafficStep(wait=wait, look_again=now + LOOK_AGAIN)
+    return TrafficStep(wait=problem_wait(ref, problem), look_again=now + LOOK_AGAIN)
 
 
 def _unreadable(ref: ObjectReference, problem: Unreadable, now: datetime) -> TrafficStep:

@@ -6,7 +6,7 @@ that came with warnings, which say that something is missing from them.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -35,7 +35,6 @@ class _Answer(Struct, frozen=True, rename="camel"):
 class _Series(Struct, frozen=True):
     value: tuple[float, str] | None = None
     """None of a histogram."""
-    histogram: Any = None
 
 
 _UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)

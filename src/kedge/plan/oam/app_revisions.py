@@ -32,10 +32,6 @@ class AppRevision(Struct, frozen=True):
         """One component, by its name."""
         return next((one for one in self.components if one.name == name), None)
 
-    def of_revision(self, revision: str) -> RevisedComponent | None:
-        """The component that has this revision."""
-        return next((one for one in self.components if one.revision == revision), None)
-
 
 def app_revision(revision: ApplicationRevision) -> AppRevision:
     """What a revision of an Application says."""
