@@ -31,7 +31,7 @@ from kedge.simulate.process_tasks import ProcessGroup, Task, context_for, descri
 T = TypeVar("T")
 
 SLOW = 0.25  # how often some of the tasks that are ready wait for the next turn
-MOST_TURNS = 100_000  # without time passing
+MOST_TURNS = 100_000  # at one moment, without time passing
 SHOWN = 20  # tasks that an error names
 _OUTSIDE = {
     "threads": ("run_in_executor", "set_default_executor"),
@@ -101,13 +101,12 @@ class Loop(asyncio.BaseEventLoop):
     _closed: bool
     _thread_id: int | None
 
-    def __init__(self, seed: int | None = None, *, most_turns: int = MOST_TURNS) -> None:
-        """`most_turns` may pass at one moment. Without a seed everything runs in asyncio's own order."""
+    def __init__(self, seed: int | None = None) -> None:
+        """Without a seed everything runs in asyncio's own order."""
         self.turns = 0
         self.steps = 0  # callbacks and tasks run
         self._now = 0.0
         self._order = None if seed is None else Random(seed)
-        self._most_turns = most_turns
         self._turns_now = 0  # of `turns`, those at this moment
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._timers_made = 0
@@ -194,9 +193,9 @@ class Loop(asyncio.BaseEventLoop):
             self._advance()
         self.turns += 1
         self._turns_now += 1
-        if self._turns_now > self._most_turns:
+        if self._turns_now > MOST_TURNS:
             self._turns_now = 0  # whoever cleans up gets another chance
-            raise Livelock(f"{self._most_turns} turns, and no time has passed{self._waiting()}")
+            raise Livelock(f"{MOST_TURNS} turns, and no time has passed{self._waiting()}")
         if len(ready) == 1 and not self._slow and not self._stopped_groups:
             chosen: Iterable[asyncio.Handle] = (ready.popleft(),)  # most turns: worth the short cut
         else:

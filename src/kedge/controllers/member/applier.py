@@ -77,7 +77,6 @@ class Applier:
         *,
         clock: Clock,
         metrics: ApplyMetrics | None = None,
-        unblock_after: float = UNBLOCK_AFTER,
         workers: int = 5,
     ) -> None:
         """Does nothing before `join`."""
@@ -88,7 +87,6 @@ class Applier:
         self._namespace = member_namespace(name)
         self._clock = clock
         self._metrics = metrics or ApplyMetrics()
-        self._unblock_after = unblock_after
         self._works = hub.cache(Work, self._namespace)
         self._applied = AppliedWorks(member)
         self._signal = Signal(name)
@@ -270,11 +268,11 @@ class Applier:
         """Wait until an AppliedWork is gone; if something holds it for too long, let it go before its objects."""
         since = applied.metadata.deletion_timestamp
         assert since is not None
-        left = self._unblock_after - (self._clock.now() - since).total_seconds()
+        left = UNBLOCK_AFTER - (self._clock.now() - since).total_seconds()
         if left > 0:
             return Outcome.again(after=left)
         await Remover(self._member, owner_of(applied)).unblock_all(applied.status.applied_resources)
-        return Outcome.again(after=self._unblock_after)
+        return Outcome.again(after=UNBLOCK_AFTER)
 
     async def _abandon(self, applied: AppliedWork) -> None:
         """Remove the AppliedWork, and leave what it owned, also what a late request creates meanwhile."""

@@ -33,9 +33,8 @@ class _Remembered(Struct, frozen=True):
 class RecentEvictions:
     """The pods that were allowed to go. `now` gives seconds of a clock that never goes back."""
 
-    def __init__(self, now: Callable[[], float], *, keep_seconds: float = KEEP_SECONDS) -> None:
+    def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._keep = keep_seconds
         self._pods: dict[Key, _Remembered] = {}
 
     def follow(self, pods: Cache[Pod]) -> None:
@@ -44,7 +43,7 @@ class RecentEvictions:
 
     def record(self, pod: ObjectMeta) -> None:
         """This pod was allowed to go just now. Not for a dry run: then it stays."""
-        self._pods[key_of(pod)] = _Remembered(pod.uid, as_number(pod.resource_version), self._now() + self._keep)
+        self._pods[key_of(pod)] = _Remembered(pod.uid, as_number(pod.resource_version), self._now() + KEEP_SECONDS)
 
     def forget(self, pod: ObjectMeta) -> None:
         """This pod stays after all."""
