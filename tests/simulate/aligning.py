@@ -21,6 +21,7 @@ from kedge.simulate.process import Main, Process
 from kedge.simulate.simulation import Simulation
 from simulate.align_decisions import HUB
 from simulate.align_fleet import AlignFleet
+from simulate.bad_days import bad_day
 from simulate.weather import weather
 
 
@@ -93,17 +94,7 @@ async def bad_days(simulation: Simulation, *names: str, days: int = 4) -> None:
     for _ in range(days):
         await asyncio.sleep(rng.uniform(0.0, 80.0))
         process = simulation.processes[rng.choice((names[0], *names))]
-        if rng.random() < 0.3:
-            process.suspend()
-            await asyncio.sleep(rng.uniform(0.0, 30.0))
-            process.resume()
-        elif rng.random() < 0.5:
-            process.crash_after_write(rng.randint(1, 10))
-        else:
-            process.crash()
-            await asyncio.sleep(rng.uniform(0.0, 10.0))
-            if not process.alive:
-                process.start()
+        await bad_day(process, rng)
 
 
 async def _hub(process: Process) -> None:

@@ -8,13 +8,12 @@ What goes wrong is drawn from the seed as well, unless `--faults` says it.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from random import Random
 
 from prometheus_client import CollectorRegistry
 
-from kedge.kube.client import Client
 from kedge.kube.crash import Crashed
-from kedge.kube.fencing import FencedTransport
 from kedge.kube.lease import Election
 from kedge.kube.manager import Manager
 from kedge.kube.transport import Transport
@@ -22,11 +21,10 @@ from kedge.operator_role import Operator, OperatorOptions
 from kedge.simulate.faults import NONE
 from kedge.simulate.process import Process
 from kedge.simulate.simulation import Simulation
+from simulate.bad_days import bad_days, elected
 from simulate.batch_promises import NAMESPACE
 from simulate.batch_shop import SERVER, Shop
 from simulate.weather import weather
-
-LEASE_SECONDS = 30
 
 
 async def batching(simulation: Simulation) -> None:
@@ -36,9 +34,9 @@ async def batching(simulation: Simulation) -> None:
         simulation.faults = weather(simulation.rng("weather"))
     shop = Shop(simulation)
     await shop.open()
-    operators = Operators(shop)
-    bad_days = [operators.bad_days(name) for name in shop.operators]
-    await asyncio.gather(shop.users(), shop.trouble(), shop.autoscale(), *bad_days)
+    Operators(shop)
+    troubles = [bad_days(simulation, name, apart=80.0) for name in shop.operators]
+    await asyncio.gather(shop.users(), shop.trouble(), shop.autoscale(), *troubles)
     await shop.settle()
 
 
@@ -75,40 +73,12 @@ class Operators:
         for name in shop.operators:
             self._simulation.start(name, self._operator, exits_on=(Crashed,))
 
-    async def bad_days(self, name: str, days: int = 3) -> None:
-        """The operator crashes, or stands still, now and then."""
-        rng, process = self._simulation.rng("bad days", name), self._simulation.processes[name]
-        for _ in range(days):
-            await asyncio.sleep(rng.uniform(0.0, 80.0))
-            if rng.random() < 0.3:
-                process.suspend()
-                await asyncio.sleep(rng.uniform(0.0, 30.0))
-                process.resume()
-            elif rng.random() < 0.5:
-                process.crash_after_write(rng.randint(1, 10))
-            else:
-                process.crash()
-                await asyncio.sleep(rng.uniform(0.0, 10.0))
-                if not process.alive:
-                    process.start()
-
     async def _operator(self, process: Process) -> None:
-        link = process.link(SERVER)
+        operate = partial(self._operate, process)
         if len(self._shop.operators) == 1:
-            await self._operate(process, link, None)
-            return
-        election = Election(
-            Client(link, rng=process.rng("lease client")),
-            "kedge-operator",
-            NAMESPACE,
-            f"{process.name}-{process.starts}",
-            clock=process.clock,
-            rng=process.rng("lease"),
-            duration=LEASE_SECONDS,
-            renew_deadline=LEASE_SECONDS * 2 / 3,
-            retry=LEASE_SECONDS / 6,
-        )
-        await self._operate(process, FencedTransport(link, election), election)
+            await operate(process.link(SERVER), None)
+        else:
+            await elected(process, SERVER, NAMESPACE, operate)
 
     async def _operate(self, process: Process, transport: Transport, election: Election | None) -> None:
         options = OperatorOptions(namespace=NAMESPACE, namespaces=(NAMESPACE,), batches=True)

@@ -32,6 +32,7 @@ from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
 from kedge.simulate.process import Main, Process
 from kedge.simulate.simulation import Simulation
+from simulate.bad_days import bad_day
 from simulate.fleet_processes import LEASES, agent_of, contending_hub, hub
 from simulate.more_placements import MorePlacements
 from simulate.settings import SKEW, Setting
@@ -193,17 +194,7 @@ class Fleet:
         longest = 150.0 if self._heartbeat < 60 else 30.0
         for _ in range(days):
             await asyncio.sleep(rng.uniform(0.0, apart))
-            if rng.random() < 0.3:
-                process.suspend()
-                await asyncio.sleep(rng.uniform(0.0, longest))
-                process.resume()
-            elif rng.random() < 0.5:
-                process.crash_after_write(rng.randint(1, 10))
-            else:
-                process.crash()
-                await asyncio.sleep(rng.uniform(0.0, 10.0))
-                if not process.alive:
-                    process.start()
+            await bad_day(process, rng, longest=longest)
 
     async def end_faults(self) -> None:
         """Nothing goes wrong any more, and all members are as they were."""

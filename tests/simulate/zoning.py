@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -32,10 +33,8 @@ from kedge.api.zones import (
 )
 from kedge.embedded.workloads.everything import add_workloads
 from kedge.embedded.workloads.nodes import make_nodes
-from kedge.kube.client import Client
 from kedge.kube.crash import Crashed
 from kedge.kube.errors import ApiError, NotFound
-from kedge.kube.fencing import FencedTransport
 from kedge.kube.lease import Election
 from kedge.kube.manager import Manager
 from kedge.kube.patches import MergePatch
@@ -44,6 +43,7 @@ from kedge.operator_role import Operator, OperatorOptions
 from kedge.simulate.faults import NONE
 from kedge.simulate.process import Process
 from kedge.simulate.simulation import Simulation
+from simulate.bad_days import bad_days, elected
 from simulate.scaling_promises import MIN_TIME, ScalingPromises
 from simulate.weather import weather
 from simulate.zone_promises import NAMESPACE, ZonePromises
@@ -52,7 +52,6 @@ from simulate.zone_services import PREPARE, OperatorWebhooks, PodEndpoints
 SERVER, GROUP = "cluster", "ingester"
 BAD = "app:bad"
 NODES = 3
-LEASE_SECONDS = 30
 CRASH_LOOP, NEVER_READY = "kedge.dev/crash-loop", "kedge.dev/never-ready"
 Edit = Callable[[], Awaitable[None]]
 
@@ -64,7 +63,8 @@ async def zoning(simulation: Simulation) -> None:
         simulation.faults = weather(simulation.rng("weather"))
     zones = Zones(simulation)
     await zones.open()
-    await asyncio.gather(zones.users(), zones.trouble(), *(zones.bad_days(name) for name in zones.operators))
+    troubles = [bad_days(simulation, name, apart=100.0) for name in zones.operators]
+    await asyncio.gather(zones.users(), zones.trouble(), *troubles)
     await zones.settle()
 
 
@@ -251,43 +251,14 @@ class Zones:
     async def _mark(self, pod: str, mark: str, value: str | None) -> None:
         await self.user.patch(Pod, pod, MergePatch({"metadata": {"annotations": {mark: value}}}), NAMESPACE)
 
-    async def bad_days(self, name: str, days: int = 3) -> None:
-        """The operator crashes, or stands still, now and then."""
-        rng, process = self.simulation.rng("bad days", name), self.simulation.processes[name]
-        for _ in range(days):
-            await asyncio.sleep(rng.uniform(0.0, 100.0))
-            if rng.random() < 0.3:
-                process.suspend()
-                await asyncio.sleep(rng.uniform(0.0, 30.0))
-                process.resume()
-            elif rng.random() < 0.5:
-                process.crash_after_write(rng.randint(1, 10))
-            else:
-                process.crash()
-                await asyncio.sleep(rng.uniform(0.0, 10.0))
-                if not process.alive:
-                    process.start()
-
     # The operator
 
     async def _operator(self, process: Process) -> None:
-        """One operator, or one of several: then it acts while it holds the lease, and exits when it loses it."""
-        link = process.link(SERVER)
+        operate = partial(self._operate, process)
         if len(self.operators) == 1:
-            await self._operate(process, link, None)
-            return
-        election = Election(
-            Client(link, rng=process.rng("lease client")),
-            "kedge-operator",
-            NAMESPACE,
-            f"{process.name}-{process.starts}",
-            clock=process.clock,
-            rng=process.rng("lease"),
-            duration=LEASE_SECONDS,
-            renew_deadline=LEASE_SECONDS * 2 / 3,
-            retry=LEASE_SECONDS / 6,
-        )
-        await self._operate(process, FencedTransport(link, election), election)
+            await operate(process.link(SERVER), None)
+        else:
+            await elected(process, SERVER, NAMESPACE, operate)
 
     async def _operate(self, process: Process, transport: Transport, election: Election | None) -> None:
         options = OperatorOptions(namespace=NAMESPACE, namespaces=(NAMESPACE,))
