@@ -248,6 +248,22 @@ def test_what_cannot_be_read_denies(wait: str | None, last: str) -> None:
         too_soon([other("b", wait=wait)], {"b": last}, NOW)
 
 
+@pytest.mark.parametrize(
+    ("labels", "annotations", "wait"),
+    [
+        pytest.param({}, {MIN_TIME: "12h"}, "12h0m0s", id="as an annotation"),
+        pytest.param({MIN_TIME: "1h"}, {MIN_TIME: "12h"}, "12h0m0s", id="both"),
+        pytest.param({MIN_TIME: "12h"}, {MIN_TIME: ""}, "12h0m0s", id="an annotation without a value"),
+    ],
+)
+def test_the_time_between_zones_may_be_an_annotation(
+    labels: dict[str, str], annotations: dict[str, str], wait: str
+) -> None:
+    found = too_soon([zone("b", labels=labels, annotations=annotations)], {"b": ago(hours=2)}, NOW)
+    assert found is not None
+    assert f"is labelled to wait {wait} between" in found.text
+
+
 @pytest.mark.parametrize("wait", ["-5m", "0s"])
 def test_a_wait_that_is_none_does_not_hold_up(wait: str) -> None:
     assert too_soon([other("b", wait=wait)], {"b": ago(seconds=0)}, NOW) is None

@@ -163,6 +163,22 @@ def test_zones_are_scaled_down_a_minimum_time_apart(
     assert (steps(found), codes(found)) == (step, waiting)
 
 
+@pytest.mark.parametrize(
+    ("labels", "annotation", "step"),
+    [
+        pytest.param({}, "12h", "", id="not over"),
+        pytest.param({}, "1h", "b=2", id="over"),
+        pytest.param({"min_time": "1h"}, "12h", "", id="an annotation counts before a label"),
+        pytest.param({"min_time": "12h"}, "", "", id="one without a value does not"),
+    ],
+)
+def test_the_minimum_time_may_be_an_annotation(labels: dict[str, str], annotation: str, step: str) -> None:
+    b = follower("b", "a", 3, min_time_between_zones=annotation, **labels)
+    found = plan(group(downscaled("a", 2, 10 * HOUR), b))
+    assert (steps(found), codes(found)) == (step, [] if step else ["b MinTimeBetweenZones"])
+    assert all("12h apart" in wait_text(wait) for wait in found.waits)
+
+
 def test_the_end_of_the_minimum_time_is_a_moment_to_look_again_at() -> None:
     sets = (downscaled("a", 2, 10 * HOUR), follower("b", "a", 3, min_time="12h"))
     found = plan(group(*sets))

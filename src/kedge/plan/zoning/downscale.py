@@ -21,7 +21,6 @@ from kedge.api.meta import controller_of
 from kedge.api.pods import Pod
 from kedge.api.times import format_duration, parse_duration
 from kedge.api.zones import (
-    MIN_TIME_BETWEEN_ZONES,
     NO_DOWNSCALE,
     PREPARE_DOWNSCALE,
     PREPARE_DOWNSCALE_PATH,
@@ -31,6 +30,7 @@ from kedge.plan.zoning.go_time import parse_rfc3339, print_moment
 from kedge.plan.zoning.pod_hosts import MOST_PODS, pod_host
 from kedge.plan.zoning.pods import is_running_and_ready
 from kedge.plan.zoning.replica_change import ALLOWED, UNNAMED, Downscale, Verdict
+from kedge.plan.zoning.scaling import min_time_between_zones
 
 TRUE: Final = "true"
 NAME: Final = "name"
@@ -106,7 +106,7 @@ def too_soon(others: Iterable[StatefulSet], last: Mapping[str, str], now: dateti
 
 
 def _recent(zone: StatefulSet, written: str, now: datetime) -> RecentDownscale | None:
-    name, wait = zone.metadata.name, zone.metadata.labels.get(MIN_TIME_BETWEEN_ZONES)
+    name, wait = zone.metadata.name, min_time_between_zones(zone)
     try:
         at = parse_rfc3339(written)
         if wait is None:

@@ -23,6 +23,7 @@ from kedge.plan.zoning.scaling import (
     annotation,
     force_problems,
     force_replicas,
+    min_time_between_zones,
     replicas_of,
     wait_for,
 )
@@ -127,7 +128,7 @@ def _until_min_time(stateful_set: StatefulSet, scaling: Scaling) -> tuple[tuple[
     if scaling.now - last > min_time:
         return (), None
     until = _later(last, min_time)
-    blocker = Blocker(zone, since=last, until=until, reported=_label(stateful_set))
+    blocker = Blocker(zone, since=last, until=until, reported=min_time_between_zones(stateful_set) or "")
     wait = Wait(name, ScaleCode.min_time, {"seconds": int(min_time.total_seconds())}, (blocker,))
     return (wait,), until + _JUST_AFTER if until is not None else None
 
@@ -147,13 +148,9 @@ def _last_downscales(name: str, others: list[StatefulSet]) -> tuple[list[tuple[d
     return moments, tuple(problems)
 
 
-def _label(stateful_set: StatefulSet) -> str:
-    return stateful_set.metadata.labels.get(zones.MIN_TIME_BETWEEN_ZONES, "")
-
-
 def _min_time(stateful_set: StatefulSet) -> timedelta | Wait:
-    name, text = stateful_set.metadata.name, _label(stateful_set)
-    if zones.MIN_TIME_BETWEEN_ZONES not in stateful_set.metadata.labels:
+    name, text = stateful_set.metadata.name, min_time_between_zones(stateful_set)
+    if text is None:
         return wait_for(name, ScaleCode.min_time_missing, zones.MIN_TIME_BETWEEN_ZONES)
     try:
         length = parse_duration(text)

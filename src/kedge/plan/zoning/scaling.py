@@ -150,6 +150,15 @@ def annotation(stateful_set: StatefulSet, key: str) -> str:
     return stateful_set.metadata.annotations.get(key, "")
 
 
+def min_time_between_zones(stateful_set: StatefulSet) -> str | None:
+    """How long after another zone it may be scaled down, as it is written; None if it is not.
+
+    An annotation counts before the label of the same name, which is the older of the two.
+    """
+    key = zones.MIN_TIME_BETWEEN_ZONES
+    return annotation(stateful_set, key) or stateful_set.metadata.labels.get(key)
+
+
 def wait_for(unit: str, code: ScaleCode, key: str = "", reported: str = "", until: datetime | None = None) -> Wait:
     """One wait for one thing: `key` is what it is about, `reported` what is known of it."""
     return Wait(unit, code, blockers=(Blocker(key, until=until, reported=reported),))
