@@ -268,6 +268,23 @@ def test_with_a_delay_others_of_its_partition_must_be_ready_for_longer(
     assert evict("a-0", zones, slow) == expected
 
 
+@pytest.mark.parametrize(
+    ("condition_for", "ready_for", "expected"),
+    [
+        pytest.param(11 * MINUTES, None, ALLOWED, id="the condition alone"),
+        pytest.param(10 * MINUTES, None, denied("2 pods not ready in partition 0"), id="not long enough"),
+        pytest.param(11 * MINUTES, MINUTES, ALLOWED, id="the annotation is later"),
+        pytest.param(MINUTES, 11 * MINUTES, denied("2 pods not ready in partition 0"), id="the condition is later"),
+    ],
+)
+def test_the_condition_ready_says_since_when_before_the_annotation_does(
+    condition_for: timedelta, ready_for: timedelta | None, expected: Decision
+) -> None:
+    slow = budget(partitions=PARTITIONS, delay=10 * MINUTES)
+    there = {letter: zone(letter, condition_for=condition_for, ready_for=ready_for) for letter in "bc"}
+    assert evict("a-0", healthy(**there), slow) == expected
+
+
 # Whose a pod is
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from kedge.api.apps import StatefulSet, StatefulSetSpec, StatefulSetStatus
 from kedge.api.meta import ObjectMeta, OwnerReference
-from kedge.api.pods import ContainerState, ContainerStatus, Pod, PodStatus, Running
+from kedge.api.pods import ContainerState, ContainerStatus, Pod, PodCondition, PodStatus, Running
 from kedge.api.zones import READY_TIME
 from kedge.plan.zoning.budget_spec import Partitions, ZoneBudget
 from kedge.plan.zoning.disruption import Decision, Disruption, SelectedZone, decide
@@ -34,8 +34,15 @@ def stateful_set(letter: str, spec: int = 3, status: int = 3, labels: Mapping[st
     )
 
 
-def pod(name: str, *, phase: str = "Running", ready_for: timedelta | str | None = None, **meta: Any) -> Pod:
-    """A pod of a zone, such as `a-0`."""
+def pod(
+    name: str,
+    *,
+    phase: str = "Running",
+    ready_for: timedelta | str | None = None,
+    condition_for: timedelta | None = None,
+    **meta: Any,
+) -> Pod:
+    """A pod of a zone, such as `a-0`; ready for so long by its annotation, and by its condition."""
     letter = name.partition("-")[0]
     owner = OwnerReference(
         api_version="apps/v1",
@@ -53,7 +60,14 @@ def pod(name: str, *, phase: str = "Running", ready_for: timedelta | str | None 
         "annotations": {} if said is None else {READY_TIME: said},
         "owner_references": (owner,),
     }
-    return Pod(metadata=ObjectMeta(**fields | meta), status=PodStatus(phase=phase, container_statuses=(STARTED,)))
+    status = PodStatus(phase=phase, conditions=_ready(condition_for), container_statuses=(STARTED,))
+    return Pod(metadata=ObjectMeta(**fields | meta), status=status)
+
+
+def _ready(since: timedelta | None) -> tuple[PodCondition, ...]:
+    if since is None:
+        return ()
+    return (PodCondition(type="Ready", status="True", last_transition_time=NOW - since),)
 
 
 def zone(
@@ -64,6 +78,7 @@ def zone(
     pods: int | None = None,
     phases: Mapping[int, str] | None = None,
     ready_for: timedelta | str | None = None,
+    condition_for: timedelta | None = None,
     labels: Mapping[str, str] = LABELS,
 ) -> SelectedZone:
     """A zone, with so many of its pods there, of which some are in other phases than Running."""
@@ -71,7 +86,12 @@ def zone(
     return SelectedZone(
         stateful_set(letter, spec, spec if status is None else status, labels),
         tuple(
-            pod(f"{letter}-{number}", phase=(phases or {}).get(number, "Running"), ready_for=ready_for)
+            pod(
+                f"{letter}-{number}",
+                phase=(phases or {}).get(number, "Running"),
+                ready_for=ready_for,
+                condition_for=condition_for,
+            )
             for number in there
         ),
     )

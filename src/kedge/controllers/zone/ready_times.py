@@ -2,9 +2,10 @@
 
     ReadyTimes(cluster, [pods], budgets, clock=clock).controller
 
-A budget may ask that a pod has been ready for some time before one of its partition in another zone may go. A pod that
-becomes ready gets the annotation `grafana.com/ready-time`, one that is not ready loses it. Whoever may not patch pods
-does without: that is logged once, and pods without the annotation count as ready just now.
+A budget may ask that a pod has been ready for some time before one of its partition in another zone may go. The pod's
+condition Ready says since when it is. For pods without one, and for older versions of Grafana's rollout-operator, a pod
+that becomes ready gets the annotation `grafana.com/ready-time`, and one that is not ready loses it. Whoever may not
+patch pods does without: that is logged once.
 """
 
 from __future__ import annotations
@@ -83,8 +84,8 @@ class ReadyTimes:
     def _report_once(self, error: Forbidden) -> None:
         if not self._is_forbidden:
             log.warning(
-                "cannot write %s on pods: until the role may patch them, no pod counts as ready for long enough "
-                "where a budget has a crossZoneEvictionDelay: %s",
+                "cannot write %s on pods: until the role may patch them, pods whose condition Ready has no time do not "
+                "count as ready for long enough where a budget has a crossZoneEvictionDelay: %s",
                 READY_TIME,
                 error.message,
             )

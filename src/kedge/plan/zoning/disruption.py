@@ -22,6 +22,7 @@ from kedge.api.apps import StatefulSet
 from kedge.api.meta import OwnerReference, controller_of
 from kedge.api.pods import Pod
 from kedge.api.zones import READY_TIME
+from kedge.plan.workloads.pods import ready_condition
 from kedge.plan.zoning.budget_spec import NO_DELAY, ZoneBudget, desired_replicas
 from kedge.plan.zoning.go_time import parse_rfc3339
 from kedge.plan.zoning.pods import is_running_and_ready
@@ -246,8 +247,15 @@ def _is_in(pod: Pod, budget: ZoneBudget, partition: str) -> bool:
 def _is_ready(asked: Disruption, budget: ZoneBudget, pod: Pod) -> bool:
     if pod.metadata.uid in asked.recent or not is_running_and_ready(pod):
         return False
-    since = ready_time(pod)
+    since = _ready_since(pod)
     return budget.delay == NO_DELAY or (since is not None and asked.now - since > budget.delay)
+
+
+def _ready_since(pod: Pod) -> datetime | None:
+    """Since when a pod is ready: by its condition Ready, or else by its annotation; None if neither says so."""
+    ready = ready_condition(pod)
+    said = ready.last_transition_time if ready is not None else None
+    return said if said is not None else ready_time(pod)
 
 
 def ready_time(pod: Pod) -> datetime | None:
