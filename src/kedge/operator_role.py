@@ -182,7 +182,7 @@ class Operator:
                 *application_controllers(cluster, options.namespaces, clock=clock),
                 *batch_controllers(cluster, options.namespaces, clock=clock, outbound=self._outbound),
             )
-        return groups.controller, ready_times.controller, *batches
+        return groups.controller, ready_times.controller, self._budgets.controller, *batches
 
     def _guard(self, cluster: Cluster) -> BudgetGuard:
         # A read that fails is not repeated: the group that was read before it would be old by then.

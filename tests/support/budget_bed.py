@@ -145,6 +145,7 @@ class BudgetBed:
             self._rules = eviction_rules(cluster.client, *known, turns=self.turns, metrics=metrics)
             self._webhooks.rules = self._rules
             manager.add_controller(ReadyTimes(cluster, [pods], self.budgets, clock=clock).controller)
+            manager.add_controller(self.budgets.controller)
             running = asyncio.create_task(manager.run(signals=False))
             try:
                 await pods.synced()

@@ -82,6 +82,32 @@ def test_one_that_was_never_valid_protects_nothing() -> None:
     play(scene, definition=lax(DEFINITION))
 
 
+def test_an_alert_on_the_rate_of_invalid_budgets_sees_the_first_and_lasts() -> None:
+    async def scene(here: BudgetBed) -> None:
+        invalid = here.registry.get_sample_value(
+            "rollout_operator_zpdb_configurations_observed_total", {"result": "invalid"}
+        )
+        assert invalid == 0
+        await here.set_budget(maxUnavailable=-1)
+        assert observed(here) == {"invalid": 1}
+        for _ in range(3):  # each window of five minutes
+            before = observed(here)["invalid"]
+            await here.rest(300)
+            assert observed(here)["invalid"] >= before + 1
+        await here.set_budget(maxUnavailable=1)
+        mended = observed(here)
+        await here.rest(300)
+        assert observed(here) == mended
+        await here.set_budget(maxUnavailable=-1)
+        await here.client.delete(BUDGETS, "ingester", NAMESPACE)
+        await here.rest()
+        gone = observed(here)
+        await here.rest(300)
+        assert observed(here) == gone
+
+    play(scene, definition=lax(DEFINITION))
+
+
 def test_a_budget_that_is_made_anew_counts_though_its_generation_is_lower() -> None:
     async def scene(here: BudgetBed) -> None:
         await here.set_budget(maxUnavailable=2)

@@ -15,10 +15,14 @@ IGNORED: Final = "ignored"
 INVALID: Final = "invalid"
 DELETED: Final = "deleted"
 DELETE_IGNORED: Final = "delete-ignored"
+RESULTS: Final = (UPDATED, IGNORED, INVALID, DELETED, DELETE_IGNORED)
 
 
 class BudgetMetrics:
-    """What one process counts of budgets and of the decisions by them."""
+    """What one process counts of budgets and of the decisions by them.
+
+    Changes of budgets are counted from 0: a rate does not see a series that begins with 1.
+    """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._observed = Counter(
@@ -27,6 +31,8 @@ class BudgetMetrics:
             ("result",),
             registry=registry,
         )
+        for result in RESULTS:
+            self._observed.labels(result)
         self._requests = Counter(
             "rollout_operator_zpdb_eviction_requests_total",
             "Decisions on pods that were to go, those of rollouts too",
@@ -40,7 +46,7 @@ class BudgetMetrics:
         )
 
     def observed(self, result: str) -> None:
-        """A budget changed, and this came of it."""
+        """A budget changed, and this came of it; or it still is invalid."""
         self._observed.labels(result).inc()
 
     def decided(self, decision: Decision) -> None:

@@ -1,7 +1,8 @@
 """Disruption budgets: the valid ZoneAwarePodDisruptionBudgets there are.
 
 A budget that is changed to something invalid keeps its last valid meaning: an edit that fails protects no less than
-before. If the kind is not served or may not be read, everything goes on without budgets; that is logged once.
+before. As long as it is invalid it is counted again and again, or an alert on the rate would end by itself. If the kind
+is not served or may not be read, everything goes on without budgets; that is logged once.
 """
 
 from __future__ import annotations
@@ -19,14 +20,18 @@ from kedge.controllers.zone.budget_metrics import DELETE_IGNORED, DELETED, IGNOR
 from kedge.kube.cache import Cache
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import Untyped, untyped
+from kedge.kube.controller import Controller
+from kedge.kube.outcome import Outcome
 from kedge.kube.queue import NORMAL
 from kedge.kube.queue import Key as QueueKey
-from kedge.kube.source import Source, Wake
+from kedge.kube.source import Signal, Source, Wake
 from kedge.kube.store import Change, Key
 from kedge.plan.zoning.budget_spec import KIND, InvalidBudget, ZoneBudget, read_budget
 
 # As it came: an object that does not fit a type would count as deleted, and its last valid meaning would be lost.
 BUDGETS: Final = untyped(ZoneAwarePodDisruptionBudget.resource)
+COUNT_AGAIN: Final = 60.0
+"""Seconds after which a budget that still is invalid is counted once more. Alerts look at the last five minutes."""
 log = logging.getLogger(__name__)
 
 
@@ -42,6 +47,8 @@ class DisruptionBudgets:
         self._cluster = cluster.name
         self._metrics = metrics
         self._entries: dict[Key, _Entry] = {}
+        self._invalid: set[Key] = set()
+        self._invalid_before: frozenset[Key] = frozenset()  # at the last count
         self._handlers: list[Callable[[str], None]] = []
         self._known = asyncio.Event()
         self._unread: set[Cache[Untyped]] = set()
@@ -50,6 +57,8 @@ class DisruptionBudgets:
             cache.on_change(self._changed)
             cache.on_problem(partial(self._look_at_problem, cache))
         self._check_known()
+        wakes = Signal(cluster.name, at_start=[QueueKey(cluster.name, None, "invalid")])
+        self.controller = Controller("budgets", self._count_again, [wakes], workers=1)
 
     def in_namespace(self, namespace: str) -> tuple[ZoneBudget, ...]:
         """The valid budgets of a namespace, by name."""
@@ -94,9 +103,19 @@ class DisruptionBudgets:
         before = self._entries.get(key)
         result = self._delete(key, change) if change.new is None else self._update(key, change.new)
         self._metrics.observed(result)
+        if result == INVALID:
+            self._invalid.add(key)
+        else:
+            self._invalid.discard(key)
         if self._entries.get(key) != before:
             for handler in self._handlers:
                 handler(key[0])
+
+    async def _count_again(self, _: QueueKey) -> Outcome:
+        for _key in self._invalid & self._invalid_before:
+            self._metrics.observed(INVALID)
+        self._invalid_before = frozenset(self._invalid)
+        return Outcome.again(after=COUNT_AGAIN)
 
     def _update(self, key: Key, found: Untyped) -> str:
         budget, meta = read_budget({**found, "kind": KIND}), BUDGETS.meta(found)
