@@ -144,6 +144,46 @@ def test_without_a_source_it_deploys_and_scales() -> None:
     run(body())
 
 
+def test_an_application_that_waits_for_a_rollout_is_brought_in_by_the_first_to_its_next_revision() -> None:
+    async def body() -> None:
+        async with app_bed() as here:
+            await here.application("1", 7, template=True)
+            await asyncio.sleep(60)
+            await here.app_rollout("store-v1", componentList=["web"], plan={"targetSize": 4, "numBatches": 2})
+            await here.until_state(AppRollout, "rolloutSucceed")
+            await here.until_images(v1=4)
+            assert (
+                not {ROLLOUT_TEMPLATE, CREATING, ROLLING_COMPONENTS}
+                & (await here.annotations(Application, "store")).keys()
+            )
+            # Applied again from the same file, which has the annotation: the next revision waits again.
+            note = MergePatch({"metadata": {"annotations": {ROLLOUT_TEMPLATE: "true"}}})
+            await here.client.patch(Application, "store", note, SHOP)
+            await here.application("2", 7)
+            await asyncio.sleep(60)
+            assert await here.images() == {"1": 4}
+            await here.edit(AppRollout, {"targetAppRevisionName": "store-v2", "rolloutPlan": {"batchPartition": 0}})
+            await here.until_state(AppRollout, "rollingInBatches", "batchReady")
+            await here.until_images(v1=2, v2=2)
+            await here.edit(AppRollout, {"rolloutPlan": {"batchPartition": None}})
+            await here.until_state(AppRollout, "rolloutSucceed")
+            await here.until_images(v2=4)
+
+    run(body())
+
+
+def test_a_component_that_a_waiting_application_lacks_fails_the_rollout_in_words() -> None:
+    async def body() -> None:
+        async with app_bed() as here:
+            await here.application("1", 7, template=True)
+            await here.app_rollout("store-v1", componentList=["shelf"], plan={"targetSize": 4})
+            found = await here.until_state(AppRollout, "rolloutFailed")
+            assert found["failure"] == "componentList names shelf, and the target has only web"
+            assert (await here.annotations(Application, "store"))[ROLLOUT_TEMPLATE] == "true"  # it is left alone
+
+    run(body())
+
+
 def test_the_revision_that_is_gone_does_not_keep_a_rollout_from_ending() -> None:
     async def body() -> None:
         async with app_bed() as here:

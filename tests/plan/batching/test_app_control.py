@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kedge.api.oam.keys import CREATING, ROLLING_COMPONENTS, ROLLOUT_TEMPLATE
-from kedge.plan.batching.app_control import ControlledApplication, Owner, bring_in, release, taken_by
+from kedge.plan.batching.app_control import ControlledApplication, Owner, awaits, bring_in, release, taken_by
 from kedge.plan.batching.moves import WorkloadRef, Write
 from kedge.plan.fields import patched
 
@@ -51,6 +51,28 @@ def meta_of(write: Write | None) -> Any:
 
 
 # Bringing in
+
+
+@pytest.mark.parametrize(
+    ("template", "newest", "revision", "awaited"),
+    [
+        ("true", None, "shop-v1", True),
+        ("true", 1, "shop-v2", True),
+        ("true", 1, "shop-v1", False),
+        ("true", 1, "shop-v3", False),
+        ("true", None, "shop-v2", False),
+        ("true", None, "shop", False),
+        ("true", None, "store-v1", False),
+        ("false", None, "shop-v1", False),
+        (None, None, "shop-v1", False),
+    ],
+)
+def test_an_application_awaits_the_rollout_to_its_next_revision(
+    template: str | None, newest: int | None, revision: str, awaited: bool
+) -> None:
+    found = application() if template is None else application(rollout_template=template)
+    status = {} if newest is None else {"status": {"latestRevision": {"name": f"shop-v{newest}", "revision": newest}}}
+    assert awaits({**found, **status}, revision) is awaited
 
 
 def test_the_names_of_the_keys() -> None:

@@ -4,6 +4,8 @@ The component that moves is found in the revisions. What it moves from is whatev
 target is deployed or scaled. Conflicts are solved by the rollout itself: autoscalers are stopped unless the plan says
 otherwise, and Services told apart. Workloads of old revisions are deleted after a success. An AppRollout that an
 Application made of its own plan takes nothing over: the plan says it already.
+
+An Application that waits to be brought in makes no revisions: the first AppRollout to its next one takes it over.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ from kedge.controllers.batch.app_access import APP_REVISION, APPLICATION, AppAcc
 from kedge.controllers.batch.located import Answer, FindRollouts, Located, NotLocated
 from kedge.controllers.batch.revisions import RevisionRollout, Revisions
 from kedge.kube.source import Source
-from kedge.plan.batching.app_control import ControlledApplication, bring_in
+from kedge.plan.batching.app_control import ControlledApplication, awaits, bring_in
 from kedge.plan.batching.moves import WorkloadRef, Workloads
-from kedge.plan.oam.app_revisions import AppRevision, latest_revision, rolled_component
+from kedge.plan.oam.app_revisions import AppRevision, component_names, latest_revision, rolled_component
 from kedge.plan.oam.refused import Refused
 from kedge.plan.oam.revisions import application_of
 from kedge.plan.oam.workloads import is_in_place
@@ -67,10 +69,22 @@ class AppRolloutKind:
         name = _source(rollout, status, target)
         source = await self._apps.revision(name, namespace) if name else None
         if found is None:
-            return missing(APP_REVISION, target, namespace)
+            return await self._handed_over(rollout, target) or missing(APP_REVISION, target, namespace)
         if source is None and name:
             return missing(APP_REVISION, name, namespace)
         return await self._starts(rollout, status, found, source)
+
+    async def _handed_over(self, rollout: AppRollout, target: str) -> NotLocated | None:
+        """What makes a revision of an Application that nobody looks after yet; None if its controller does."""
+        application = await self._apps.application(application_of(target), rollout.metadata.namespace or "")
+        if application is None or not awaits(application, target):
+            return None
+        try:
+            component = rolled_component(component_names(application), None, rollout.spec.component_list)
+        except Refused as refused:
+            return NotLocated(problem=str(refused))
+        write = bring_in(ControlledApplication(application, component, is_target=True))
+        return NotLocated(writes=(write,)) if write is not None else None
 
     async def _under_way(self, rollout: AppRollout, status: AppRolloutStatus, found: AppRevision | None) -> Answer:
         namespace = rollout.metadata.namespace or ""

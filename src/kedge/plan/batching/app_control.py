@@ -19,8 +19,9 @@ from msgspec import Struct
 
 from kedge.api.oam.keys import CREATING, ROLLING_COMPONENTS, ROLLOUT_TEMPLATE
 from kedge.plan.batching.moves import WorkloadRef, Write
-from kedge.plan.fields import Object, at, changed, text
+from kedge.plan.fields import Object, at, changed, count, text
 from kedge.plan.oam.application import names_in
+from kedge.plan.oam.revisions import revision_number
 
 _TRUE: Final = "true"
 
@@ -52,13 +53,19 @@ def taken_by(application: Object, owner: Owner) -> str:
     return next((f"{owner.kind} {text(one, 'name')}" for one in others if text(one, "kind") == owner.kind), "")
 
 
+def awaits(application: Object, revision: str) -> bool:
+    """Whether an Application waits for a rollout to bring it in, and would make this revision next."""
+    newest = count(application, "status", "latestRevision", "revision")
+    number = revision_number(revision, text(application, "metadata", "name"))
+    return _is_template(application) and number == newest + 1
+
+
 def bring_in(one: ControlledApplication, owner: Owner | None = None) -> Write | None:
     """The next write that takes an Application over; None if it is. With an owner it belongs to that.
 
     What the rollout has to say comes first. Only then the Application is handed to its controller.
     """
-    annotations = at(one.obj, "metadata", "annotations") or {}
-    is_template = annotations.get(ROLLOUT_TEMPLATE) == _TRUE
+    is_template = _is_template(one.obj)
     notes = {ROLLING_COMPONENTS: ",".join(dict.fromkeys((*_rolling(one.obj), one.component)))}
     if is_template and one.is_target:
         notes[CREATING] = _TRUE
@@ -81,6 +88,10 @@ def release(one: ControlledApplication, uid: str, *, succeeded: bool, reverted: 
         meta["annotations"][CREATING] = None
     meta["ownerReferences"] = [ref for ref in _owners(one.obj) if text(ref, "uid") != uid] or None
     return _write(one.obj, meta)
+
+
+def _is_template(application: Object) -> bool:
+    return text(application, "metadata", "annotations", ROLLOUT_TEMPLATE) == _TRUE
 
 
 def _rolling(application: Object) -> tuple[str, ...]:
