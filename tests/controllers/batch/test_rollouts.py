@@ -200,6 +200,39 @@ def test_a_rollout_that_begins_anew_after_a_failure_still_knows_what_was_before_
     run(body())
 
 
+@pytest.mark.parametrize("strategy", ["IncreaseFirst", "DecreaseFirst"])
+def test_a_target_that_is_written_paused_gets_no_pods_but_those_of_a_batch(strategy: str) -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await here.deployment("v1", 10)
+            await here.until_images(v1=10)
+            await here.deployment("v2", 10, "app:2", paused=True)
+            await here.trait("v2", "v1", rolloutStrategy=strategy, rolloutBatches=R, batchPartition=0)
+            found = await here.until_state("rollingInBatches", "batchReady")
+            assert await here.sizes() == {"v1": 8, "v2": 2}
+            assert found.status.target_before == 0
+            await here.edit({"rolloutPlan": {"batchPartition": None}})
+            await here.until_state("rolloutSucceed")
+            assert await here.sizes() == {"v1": 0, "v2": 10}
+
+    run(body())
+
+
+@pytest.mark.parametrize("replicas", [0, 1, 5])
+def test_a_first_target_that_is_written_paused_is_deployed_batch_by_batch(replicas: int) -> None:
+    async def body() -> None:
+        async with bed() as here:
+            await here.deployment("v1", replicas, paused=True)
+            await here.trait("v1", targetSize=5, rolloutBatches=[{"replicas": 2}, {"replicas": 3}], batchPartition=0)
+            await here.until_state("rollingInBatches", "batchReady")
+            await here.until_images(v1=2)
+            await here.edit({"rolloutPlan": {"batchPartition": 1}})
+            await here.until_state("rolloutSucceed")
+            await here.until_images(v1=5)
+
+    run(body())
+
+
 def test_deleted_midway_it_is_taken_back() -> None:
     async def body() -> None:
         async with bed() as here:

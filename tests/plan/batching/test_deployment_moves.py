@@ -239,6 +239,32 @@ def test_all_are_claimed_before_anything_moves() -> None:
     assert not any(write.takes_away for write in step.writes)
 
 
+@pytest.mark.parametrize(
+    ("asked", "pods", "spec"),
+    [
+        (10, 0, {"paused": None, "replicas": 0}),
+        (10, 4, {"paused": None, "replicas": 4}),
+        (4, 4, {"paused": None}),
+        (4, 5, {"paused": None}),
+        (0, 0, {"paused": None}),
+    ],
+)
+def test_a_paused_target_goes_on_with_the_pods_it_has(asked: int, pods: int, spec: dict[str, Any]) -> None:
+    seen = workloads(deployment("v2", asked, pods=pods, claim="", paused=True), deployment("v1", 10))
+    (write,) = MOVES.initialize(seen, RolloutStatus(rollout_target_size=10), CLAIM).writes
+    assert (write.ref.name, write.patch) == ("v2", {"metadata": {"annotations": {CLAIM_KEY: CLAIM}}, "spec": spec})
+
+
+def test_how_many_pods_a_paused_target_has_is_waited_for() -> None:
+    status = RolloutStatus(rollout_target_size=10)
+    unseen = workloads(deployment("v2", 1, pods=0, observed=1, paused=True), deployment("v1", 10))
+    assert wait_in(MOVES.initialize(unseen, status, CLAIM)).code == MoveCode.not_observed
+    empty = workloads(deployment("v2", 0, observed=1, paused=True), deployment("v1", 10))
+    assert MOVES.initialize(empty, status, CLAIM).writes
+    running = workloads(deployment("v2", 1, observed=1, claim=""), deployment("v1", 10))
+    assert MOVES.initialize(running, status, CLAIM).writes
+
+
 def test_a_target_that_is_not_there_is_created_without_pods() -> None:
     seen = workloads(Workload(ref("v2"), manifest=MANIFEST), deployment("v1", 3, claim=""))
     (write,) = MOVES.initialize(seen, STATUS, CLAIM).writes

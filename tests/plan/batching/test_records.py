@@ -59,6 +59,18 @@ def test_a_target_without_pods_before_is_known_by_that() -> None:
     assert with_records(status, workloads(deployment("v3", 2))).target_before == 0
 
 
+def test_a_paused_target_is_recorded_with_the_pods_it_has() -> None:
+    seen = workloads(
+        deployment("v2", 10, pods=3, claim="", paused=True), deployment("v1", 5, pods=4, claim="", paused=True)
+    )
+    found = with_records(RolloutStatus(), seen)
+    assert (found.target_before, found.sources) == (3, (record("v1", 5),))
+    assert at_beginning(found, seen) == found
+    assert at_beginning(replace(found, target_before=10), seen).target_before == 3
+    assert asked_of_all(seen) == 8
+    assert with_records(RolloutStatus(), workloads(Workload(ref("v2")), deployment("v1", 5))).target_before == 0
+
+
 def test_the_target_of_a_rollout_that_is_replaced_joins_the_sources() -> None:
     status = RolloutStatus(sources=(record("v1", 9),), target_before=2)
     found = with_old_target(status, Workload(ref("v2"), revision="r2"))

@@ -190,6 +190,32 @@ def test_a_target_that_is_there_is_claimed() -> None:
     assert code(MOVES.initialize(gone, RolloutStatus(), CLAIM)) == MoveCode.not_found
 
 
+@pytest.mark.parametrize(
+    ("replicas", "pods", "held", "spec"),
+    [
+        (5, 0, 0, {"paused": None, "replicas": 0}),
+        (5, 2, 2, {"paused": None, "replicas": 2}),
+        (0, 0, 0, {"paused": None}),
+        (5, 5, 5, None),
+    ],
+)
+def test_a_target_that_was_written_paused_makes_its_pods_batch_by_batch(
+    replicas: int, pods: int, held: int, spec: dict[str, Any] | None
+) -> None:
+    seen = scaled(replicas, pods=pods, spec={"paused": True})
+    assert MOVES.verify(seen, RolloutPlan(target_size=7), RolloutStatus()) == Verified(held, 7, HASH)
+    (write,) = MOVES.initialize(seen, sized(held), CLAIM).writes
+    claimed = {"metadata": {"annotations": {CLAIM_KEY: CLAIM}}}
+    assert write.patch == (claimed if spec is None else claimed | {"spec": spec})
+
+
+def test_a_paused_target_is_waited_for_until_its_pods_are_counted() -> None:
+    unseen = scaled(1, pods=0, spec={"paused": True}, observed=1)
+    assert code(MOVES.initialize(unseen, RolloutStatus(), CLAIM)) == MoveCode.not_observed
+    fewer = scaled(1, pods=3, spec={"paused": True})
+    assert code(MOVES.verify(fewer, RolloutPlan(target_size=5), RolloutStatus())) == MoveCode.scaling
+
+
 # Batches
 
 

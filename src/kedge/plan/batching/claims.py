@@ -24,6 +24,7 @@ from kedge.plan.batching.waits import MoveCode
 from kedge.plan.fields import Object, at, changed, count, group_of, is_observed, merged, replacement, text, whole
 from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.workloads import Strategy, WorkloadHandler, template_hash
+from kedge.plan.workloads.handler import desired_replicas, held_replicas, is_paused
 
 _OAM: Final = (CORE, STANDARD)
 
@@ -75,6 +76,25 @@ def still_scaling(workload: Workload, desired: int) -> Step | None:
     """Whether it has another number of pods than it asks for."""
     pods = count(workload.obj or {}, "status", "replicas")
     return None if pods == desired else waiting(workload, MoveCode.scaling, pods=pods, desired=desired)
+
+
+# What is paused
+
+
+def unreported(workload: Workload) -> Step | None:
+    """Whether it is not known yet how many pods one has that is paused."""
+    obj = workload.obj or {}
+    if not is_paused(obj) or is_observed(obj) or not desired_replicas(obj):
+        return None
+    return waiting(workload, MoveCode.not_observed)
+
+
+def resumed(handler: WorkloadHandler, workload: Workload) -> dict[str, Any]:
+    """The patch after which it makes pods again, and at first no more than it has: a batch says how many more."""
+    obj = workload.obj or {}
+    held = held_replicas(obj)
+    scaled = handler.scale(held) if held < desired_replicas(obj) else None
+    return merged({"spec": {"paused": None}}, scaled or {})
 
 
 # Whose it is

@@ -28,6 +28,8 @@ from kedge.plan.batching.claims import (
     is_claimed,
     is_ours,
     patched,
+    resumed,
+    unreported,
     waiting,
 )
 from kedge.plan.batching.moves import DONE, Batch, Step, Verified, Workload, Workloads, Write
@@ -83,14 +85,19 @@ class DeploymentMoves(Struct, frozen=True):
     # Beginning and end
 
     def initialize(self, seen: Workloads, status: RolloutStatus, claim: str) -> Step:
-        """Claim all; create the target if it is not there; the target gets what the old ones lack of the total."""
+        """Claim all; create the target if it is not there; the target gets what the old ones lack of the total.
+
+        A target that is paused has no pods of a new template, however many it asks for: it goes on with what it has.
+        """
         if (claimed := self._claimed_by_other(seen)) is not None:
             return claimed
         if seen.target.obj is None:
             return self._created(seen.target, claim)
+        if (step := unreported(seen.target)) is not None:
+            return step
         there = [one for one in seen.sources if one.obj is not None]
         steps = [patched(one, annotation_patch(claim=claim), _left_patch(one, None)) for one in there]
-        steps.append(patched(seen.target, annotation_patch(claim=claim), {"spec": {"paused": None}}))
+        steps.append(patched(seen.target, annotation_patch(claim=claim), resumed(self.handler, seen.target)))
         writes = tuple(write for step in steps for write in step.writes)
         return Step(writes) if writes else self._balanced(seen, status)
 

@@ -14,7 +14,7 @@ from kedge.api.oam.rollout_plan import ObjectReference
 from kedge.api.oam.rollout_status import RolloutStatus, SourceRecord
 from kedge.plan.batching.claims import is_ours
 from kedge.plan.batching.moves import Workload, WorkloadRef, Workloads
-from kedge.plan.fields import whole
+from kedge.plan.workloads.handler import desired_replicas, held_replicas
 
 S = TypeVar("S", bound=RolloutStatus)
 
@@ -42,7 +42,7 @@ def at_beginning(status: S, workloads: Workloads) -> S:
     if workloads.in_place or workloads.is_scale:
         return status
     others = [one for one in (*workloads.sources, workloads.target) if not is_ours(one, workloads.claim)]
-    now = {_key(one.ref): _record(one).replicas for one in others if one.obj is not None}
+    now = {_key(one.ref): _replicas(one, workloads) for one in others if one.obj is not None}
     sources = tuple(replace(one, replicas=now.get((one.kind, one.name), one.replicas)) for one in status.sources)
     return replace(status, sources=sources, target_before=now.get(_key(workloads.target.ref), status.target_before))
 
@@ -57,7 +57,7 @@ def is_in_place(status: RolloutStatus, target: WorkloadRef) -> bool:
 
 def asked_of_all(workloads: Workloads) -> int:
     """How many pods all workloads ask for."""
-    found = {one.ref: _record(one).replicas for one in (*workloads.sources, workloads.target)}
+    found = {one.ref: _replicas(one, workloads) for one in (*workloads.sources, workloads.target)}
     return sum(found.values())
 
 
@@ -69,8 +69,9 @@ def _two_objects(status: S, workloads: Workloads) -> S:
     found = {_key(one.ref): _record(one) for one in workloads.sources}
     known = {(one.kind, one.name): one for one in status.sources}
     merged = {**found, **known}
-    target = merged.pop(_key(workloads.target.ref), None) or _record(workloads.target)
-    return replace(status, sources=tuple(merged.values()), target_before=target.replicas)
+    known_target = merged.pop(_key(workloads.target.ref), None)
+    before = known_target.replicas if known_target is not None else _replicas(workloads.target, workloads)
+    return replace(status, sources=tuple(merged.values()), target_before=before)
 
 
 def _in_place(status: S, workloads: Workloads) -> S:
@@ -121,13 +122,17 @@ def _key(ref: WorkloadRef) -> tuple[str, str]:
     return ref.kind, ref.name
 
 
+def _replicas(one: Workload, workloads: Workloads) -> int:
+    """How many pods one asks for. A target that is paused asks for pods that the rollout is to bring in."""
+    return held_replicas(one.obj) if one is workloads.target and one.obj is not None else _record(one).replicas
+
+
 def _record(workload: Workload) -> SourceRecord:
     ref, obj = workload.ref, workload.obj
-    replicas = 0 if obj is None else whole(obj, "spec", "replicas")
     return SourceRecord(
         api_version=ref.api_version,
         kind=ref.kind,
         name=ref.name,
-        replicas=1 if replicas is None else replicas,
+        replicas=0 if obj is None else desired_replicas(obj),
         revision=workload.revision,
     )

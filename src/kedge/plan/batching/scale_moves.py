@@ -23,7 +23,9 @@ from kedge.plan.batching.claims import (
     frozen_record,
     not_steady,
     patched,
+    resumed,
     still_scaling,
+    unreported,
     waiting,
     wanted_hash,
 )
@@ -32,6 +34,7 @@ from kedge.plan.batching.moves import DONE, Batch, Step, Verified, Workload, Wor
 from kedge.plan.batching.waits import MoveCode
 from kedge.plan.fields import Object, count, merged, whole
 from kedge.plan.workloads import WorkloadHandler
+from kedge.plan.workloads.handler import desired_replicas, held_replicas, is_paused
 
 
 class ScaleMoves(Struct, frozen=True):
@@ -49,9 +52,9 @@ class ScaleMoves(Struct, frozen=True):
             return Verified(0, size, wanted_hash(self.handler, target))
         if (step := can_begin(seen)) is not None:
             return step
-        found = self.handler.replicas(target.obj or {})
-        step = still_scaling(target, found.desired) or self._still_updating(target)
-        return step or Verified(found.desired, size, wanted_hash(self.handler, target))
+        held = self._held(target.obj or {})
+        step = still_scaling(target, held) or self._still_updating(target)
+        return step or Verified(held, size, wanted_hash(self.handler, target))
 
     def initialize(self, seen: Workloads, status: RolloutStatus, claim: str) -> Step:  # noqa: ARG002
         """Claim the target; create it without pods if it does not exist."""
@@ -60,7 +63,8 @@ class ScaleMoves(Struct, frozen=True):
             return Step((Write(target.ref, create=self._without_pods(target, target.manifest, claim)),))
         if target.obj is None:
             return waiting(target, MoveCode.not_found)
-        return claimed_by_other(target, claim) or patched(target, annotation_patch(claim=claim), self._thawed(target))
+        step = claimed_by_other(target, claim) or unreported(target)
+        return step or patched(target, annotation_patch(claim=claim), self._resumed(target), self._thawed(target))
 
     def roll(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:
         """Set the replicas to what the batch asks for, then wait for the pods."""
@@ -133,6 +137,16 @@ class ScaleMoves(Struct, frozen=True):
             return plan.target_size
         is_new = target.obj is None or _is_only_frozen(target)
         return self.handler.replicas((target.manifest if is_new else target.obj) or {}).desired
+
+    def _held(self, obj: Object) -> int:
+        """How many pods it has to begin with: one that is paused may ask for others that nobody makes."""
+        return held_replicas(obj) if is_paused(obj) else self.handler.replicas(obj).desired
+
+    def _resumed(self, target: Workload) -> dict[str, Any]:
+        """The patch that makes pods of one that was never more than written. One that has all of its pods scales."""
+        obj = target.obj or {}
+        is_only_written = is_paused(obj) and held_replicas(obj) < max(1, desired_replicas(obj))
+        return resumed(self.handler, target) if is_only_written else {}
 
     def _thawed(self, target: Workload) -> dict[str, Any]:
         """The patch that gives a new workload its strategy back: a frozen one may not even make its first pods."""

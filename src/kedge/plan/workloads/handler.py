@@ -116,6 +116,17 @@ def desired_replicas(obj: Object) -> int:
     return 1 if found is None else found
 
 
+def is_paused(obj: Object) -> bool:
+    """Whether its own controller makes no pods of a new template: of Deployments, and of what has the same field."""
+    return at(obj, "spec", "paused") is True
+
+
+def held_replicas(obj: Object) -> int:
+    """How many of the pods that it asks for it keeps: while it is paused, those that are there already."""
+    desired = desired_replicas(obj)
+    return min(desired, count(obj, "status", "replicas")) if is_paused(obj) else desired
+
+
 def pod_template(obj: Object) -> Object:
     """What is at spec.template, where nearly every kind has it."""
     found = at(obj, "spec", "template")
@@ -130,7 +141,7 @@ def strategy_at(obj: Object, field: str) -> Strategy:
         max_unavailable=number_or_percent(rolling, "maxUnavailable"),
         max_surge=number_or_percent(rolling, "maxSurge"),
         partition=whole(rolling or {}, "partition"),
-        paused=at(obj, "spec", "paused") is True,
+        paused=is_paused(obj),
     )
 
 
