@@ -287,6 +287,29 @@ def test_a_plan_for_what_runs_already_moves_nothing() -> None:
     run(body())
 
 
+def test_what_changes_beside_the_component_of_a_plan_moves_nothing() -> None:
+    async def body() -> None:
+        async with app_bed() as here:
+            plan = {"rolloutBatches": [{"replicas": 1}, {"replicas": 2}], "targetSize": 3}
+            await here.application("1", 3, rolloutPlan=plan)
+            await here.until_state(AppRollout, "rolloutSucceed", name="store")
+            port = {"port": 80, "expose": True}
+            component = {"name": "web", "type": "webservice", "properties": {"image": "app:1", "replicas": 3}}
+            other = {"name": "shelf", "type": "webservice", "properties": {"image": "app:7", "ports": [port]}}
+            live = await here.raw(Application, "store")
+            spec = {"components": [component, other], "rolloutPlan": plan}
+            await here.client.replace(untyped(Application.resource), {**live, "spec": spec})
+
+            async def has_second() -> bool:
+                found = (await here.raw(AppRollout, "store"))["status"]
+                return (found["rollingState"], found["lastTargetAppRevision"]) == ("rolloutSucceed", "store-v2")
+
+            await here.until(has_second)
+            await here.until_images(v1=3, v7=1)
+
+    run(body())
+
+
 # From one Application to another
 
 

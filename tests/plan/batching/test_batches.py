@@ -31,6 +31,9 @@ def goals(batches: tuple[PlannedBatch, ...]) -> list[tuple[int, int]]:
         (RolloutPlan(num_batches=3), 1, 9, True, [(2, 3), (3, 6), (3, 9)]),
         (RolloutPlan(num_batches=2), 9, 1, True, [(4, 5), (4, 1)]),
         (RolloutPlan(), 3, 3, True, [(0, 3)]),
+        (plan_of(2, 4), 6, 6, True, [(0, 6), (0, 6)]),
+        (plan_of(2, 4), 0, 6, True, [(2, 2), (4, 6)]),
+        (plan_of(2, 4), 6, 6, False, [(2, 2), (4, 6)]),
     ],
 )
 def test_the_plan_in_effect(

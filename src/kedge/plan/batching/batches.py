@@ -6,6 +6,7 @@ metrics, how many pods may be unavailable, the partition.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -19,14 +20,21 @@ from kedge.plan.workloads.handler import resolved
 
 
 def planned(plan: RolloutPlan, original: int, total: int, *, is_scale: bool) -> tuple[PlannedBatch, ...]:
-    """The batches of a rollout of this size. Refuses (BadBatches) a plan that does not add up to it."""
+    """The batches of a rollout of this size. Refuses (BadBatches) a plan that does not add up to it.
+
+    A workload that is to be scaled and has its size already: no numbers add up to that, and none of them moves a pod.
+    """
     start = original if is_scale else 0
     batches = batches_of(plan, abs(total - start))
-    goals = scale_goals(batches, original, total) if is_scale else rollout_goals(batches, total)
+    goals = _scaled(batches, original, total) if is_scale else rollout_goals(batches, total)
     return tuple(
         PlannedBatch(replicas=abs(goal - before), goal=goal)
         for goal, before in zip(goals, (start, *goals), strict=False)
     )
+
+
+def _scaled(batches: Sequence[RolloutBatch], original: int, total: int) -> tuple[int, ...]:
+    return (total,) * len(batches) if original == total else scale_goals(batches, original, total)
 
 
 def replanned(plan: RolloutPlan, status: RolloutStatus, *, is_scale: bool) -> tuple[PlannedBatch, ...]:
