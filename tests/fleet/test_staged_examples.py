@@ -227,6 +227,24 @@ def test_a_run_without_an_index_moves_what_was_changed_a_moment_before(backend: 
     assert index == ("1" if dialect is Dialect.seed else "0")
 
 
+def test_a_run_that_names_the_resources_of_a_change_made_a_moment_before_moves_them(backend: Backend) -> None:
+    async def play(bed: Bed) -> str:
+        await bed.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "test-namespace"}})
+        await bed.apply(deployment("app:1"))
+        strategy, placement, manifest = seeds.staged()
+        await bed.apply({**strategy, "spec": {"stages": [EVERYWHERE]}})
+        await bed.apply(placement)
+        await bed.until(lambda: has_snapshot(bed, "0"))
+        await bed.at_rest()
+        await bed.apply(deployment("app:2"))
+        await bed.apply(manifest)  # which names resources 1
+        await bed.until(lambda: says_so(bed, "Succeeded", "True/UpdateRunSucceeded"))
+        found = await bed.get(kinds.DEPLOYMENTS, "web", "test-namespace", on=MEMBERS[-1])
+        return str(found["spec"]["template"]["spec"]["containers"][0]["image"])
+
+    assert backend.play(play, Dialect.seed) == "app:2"
+
+
 EVERYWHERE = {"name": "everywhere", "labelSelector": {}}
 
 

@@ -23,6 +23,7 @@ from kedge.plan.staging.initializing import (
     apply_strategy,
     initialize,
     lacks_resources,
+    may_need_newest,
     needs_newest,
     selected_by,
 )
@@ -134,6 +135,37 @@ def test_the_newest_resources_are_asked_for_by_a_run_that_could_begin_with_them(
     assert lacks_resources(beginning(CLUSTERS, *STAGES, **NEWEST))
     assert not lacks_resources(beginning(CLUSTERS, *STAGES, **{**NEWEST, "newest": Newest(7)}))
     assert not lacks_resources(beginning(CLUSTERS, *STAGES))
+
+
+LATER = {"run": run(index="2")}
+
+
+@pytest.mark.parametrize(
+    ("how", "asks"),
+    [
+        ({}, True),
+        ({"newest": Newest(1)}, False),
+        ({"dialect": Dialect.kubefleet}, False),
+        ({"run": run(index="1")}, False),
+        ({"run": run(index="x")}, False),
+        ({"snapshots": []}, True),
+    ],
+)
+def test_resources_that_a_run_names_and_are_not_there_may_be_on_their_way(how: dict[str, Any], asks: bool) -> None:
+    seen = beginning(CLUSTERS, *STAGES, **{**LATER, "newest": Newest(), **how})
+    assert lacks_resources(seen) is asks
+    assert may_need_newest(seen.run, seen.snapshots, seen.dialect) is (asks or "newest" in how)
+
+
+def test_a_run_waits_for_resources_that_it_names_while_they_are_written_down() -> None:
+    waiting = begin(**LATER, newest=Newest(pending="they are being written down"))
+    assert said(waiting) == (
+        UNKNOWN,
+        "UpdateRunWaiting",
+        "run waits: there are no resources 2 yet: they are being written down",
+    )
+    assert begin(**LATER, newest=Newest(2)).resource_snapshot_index_used == "2"
+    assert said(begin(**LATER, newest=Newest(1)))[1] == "UpdateRunInitializedFailed"
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from kedge.api.cluster import MemberCluster
 from kedge.api.dialect import Dialect
 from kedge.api.fleet import RUN_FINALIZER
+from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement
 from kedge.api.placement_kinds import PlacementKinds, Run, Strategy
 from kedge.api.staged import ClusterStagedUpdateRun
@@ -56,7 +57,7 @@ from kedge.plan.staging.initializing import (
     Newest,
     initialize,
     lacks_resources,
-    needs_newest,
+    may_need_newest,
 )
 from kedge.plan.staging.progress import creation_order
 from kedge.plan.staging.rollbacks import (
@@ -179,16 +180,22 @@ class StagedRuns:
     # Beginning
 
     def _wait_for_newest(self, key: Key, run: Run) -> float:
-        """How many seconds a run that moves the newest resources waits, so that the newest are known.
+        """How many seconds a run waits for which it matters what the newest resources are, so that they are known.
 
         They count from when its placement is there, which may be made after it.
         """
         uid, now = run.metadata.uid, asyncio.get_running_loop().time()
         is_waiting = self._placements.get(key.name, key.namespace) is None
-        if is_waiting or is_initialized(run.status) or not needs_newest(run):
+        if is_waiting or is_initialized(run.status) or not self._may_need_newest(key, run):
             self._first_seen.pop(uid, None)
             return 0.0
         return max(0.0, self._first_seen.setdefault(uid, now) + SETTLED_AFTER - now)
+
+    def _may_need_newest(self, key: Key, run: Run) -> bool:
+        return may_need_newest(run, self._revisions(key), self._dialect)
+
+    def _revisions(self, key: Key) -> list[ObjectMeta]:
+        return [one.metadata for one in self._snapshots.by(PLACEMENT, named(key.namespace, key.name))]
 
     async def _beginning(self, key: Key, run: Run) -> InitializationInput:
         """What a run begins from. The newest resources are written down only if it can begin once they are."""
@@ -201,7 +208,7 @@ class StagedRuns:
             strategy=strategy,
             only=only,
             policies=policies,
-            snapshots=[one.metadata for one in self._snapshots.by(PLACEMENT, whose)],
+            snapshots=self._revisions(key),
             bindings=self._bindings.by(PLACEMENT, whose),
             labels={one.metadata.name: one.metadata.labels for one in self._members.all()},
             dialect=self._dialect,

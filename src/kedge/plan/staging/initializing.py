@@ -11,7 +11,7 @@ mistakes is told (kubefleet.md §5.2).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Final
 
@@ -66,7 +66,7 @@ class InitializationInput(Struct, frozen=True):
     labels: Mapping[str, Labels]
     """Of the members."""
     newest: Newest = Newest()
-    """For a run that does not say which resources it moves."""
+    """For a run that does not say which resources it moves, or names some that are not there."""
     only: Set[str] | None = None
     """The clusters to which the run is confined, if it is."""
     dialect: Dialect = Dialect.seed
@@ -99,13 +99,24 @@ def needs_newest(run: Run) -> bool:
     return not run.spec.resource_snapshot_index
 
 
+def may_need_newest(run: Run, snapshots: Iterable[ObjectMeta], dialect: Dialect) -> bool:
+    """Whether a run moves the newest resources, or names some that are not there, and may be in a moment.
+
+    Changes are collected before they are written down. Today's KubeFleet writes nothing down until a run asks for it.
+    """
+    if needs_newest(run):
+        return True
+    asked = _asked_index(run)
+    return dialect is Dialect.seed and asked is not None and asked not in _indexes(snapshots)
+
+
 def lacks_resources(seen: InitializationInput) -> bool:
     """Whether a run could begin, if only the newest resources were known."""
     try:
         _grouped(seen)
     except (Cannot, NotYet):
         return False
-    return needs_newest(seen.run) and seen.newest.index is None
+    return may_need_newest(seen.run, seen.snapshots, seen.dialect) and seen.newest.index is None
 
 
 def _grouped(seen: InitializationInput) -> tuple[Placement, Picked, StrategySpec, Grouped]:
@@ -262,21 +273,35 @@ def _groups(seen: InitializationInput, strategy: StrategySpec, found: Picked) ->
 
 
 def _index(seen: InitializationInput) -> int:
-    asked = seen.run.spec.resource_snapshot_index
-    if not asked:
-        if seen.newest.index is None:
-            raise NotYet(seen.newest.pending or "the placement's resources are being written down")
-        return seen.newest.index
-    if not (asked.isascii() and asked.isdecimal()):
-        raise Cannot(f"invalid resource snapshot index `{asked}` provided, expected an integer >= 0")
-    there = {resource_index(meta) for meta in seen.snapshots if is_master(meta) and meta.deletion_timestamp is None}
-    if int(asked) not in there:
-        known = ", ".join(str(index) for index in sorted(index for index in there if index is not None))
-        name = seen.run.spec.placement_name
-        raise Cannot(
-            f"no resourceSnapshots with index `{asked}` found for placement `{name}`: there are {known or 'none'}"
-        )
-    return int(asked)
+    newest = seen.newest
+    if needs_newest(seen.run):
+        if newest.index is None:
+            raise NotYet(newest.pending or "the placement's resources are being written down")
+        return newest.index
+    asked = _asked_index(seen.run)
+    if asked is None:
+        given = seen.run.spec.resource_snapshot_index
+        raise Cannot(f"invalid resource snapshot index `{given}` provided, expected an integer >= 0")
+    there = _indexes(seen.snapshots)
+    if asked in there or asked == newest.index:
+        return asked
+    if newest.pending:
+        raise NotYet(f"there are no resources {asked} yet: {newest.pending}")
+    known = ", ".join(map(str, sorted(there)))
+    name = seen.run.spec.placement_name
+    raise Cannot(f"no resourceSnapshots with index `{asked}` found for placement `{name}`: there are {known or 'none'}")
+
+
+def _asked_index(run: Run) -> int | None:
+    """The index that a run names; None if it names none, or what it names is no index."""
+    asked = run.spec.resource_snapshot_index or ""
+    return int(asked) if asked.isascii() and asked.isdecimal() else None
+
+
+def _indexes(snapshots: Iterable[ObjectMeta]) -> set[int]:
+    """The resources that are there."""
+    masters = (meta for meta in snapshots if is_master(meta) and meta.deletion_timestamp is None)
+    return {index for meta in masters if (index := resource_index(meta)) is not None}
 
 
 def _previous(seen: InitializationInput, found: Picked, index: int) -> str | None:
