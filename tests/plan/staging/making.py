@@ -136,7 +136,9 @@ def approval(name: str, stage: str, *, run: str = "run", **how: Any) -> ClusterA
     return ClusterApprovalRequest(metadata=meta, spec=ApprovalSpec(parent_stage_rollout=run, target_stage=stage))
 
 
-def approved(request: Approval, *, status: str = TRUE, generation: int = 1, kind: str = reasons.APPROVED) -> Approval:
+def approved(
+    request: Approval, *, status: str = TRUE, generation: int | None = 1, kind: str = reasons.APPROVED
+) -> Approval:
     said = ApprovalCondition(
         type=kind,
         status=status,

@@ -198,14 +198,18 @@ def test_tasks_after_a_stage_count_at_the_same_time() -> None:
     assert world.given() == ["a", "b"]
 
 
-def test_an_approval_for_another_generation_does_not_count_and_says_so() -> None:
+@pytest.mark.parametrize(
+    ("generation", "what"),
+    [(2, "for generation 2"), (0, "for generation 0"), (None, "without an observedGeneration")],
+)
+def test_an_approval_for_another_generation_does_not_count_and_says_so(generation: int | None, what: str) -> None:
     world = World(THREE, stage("one", after_stage_tasks=(APPROVAL,)), stage("two"))
     world.settle()
     world.arrive("a")
-    world.approve("run-one", generation=2)
+    world.approve("run-one", generation=generation)
     world.settle()
     assert world.given() == ["a"]
-    assert "run-one was approved for generation 2: set observedGeneration to 1" in world.message()
+    assert f"run-one was approved {what}: set observedGeneration to 1" in world.message()
 
 
 def test_an_approval_that_is_taken_back_before_it_was_seen_does_not_count() -> None:

@@ -78,8 +78,9 @@ def _approval_text(wait: Wait, run: str) -> str:
         case RunCode.approval_deleting:
             return f"approval request {request} is being deleted, and will be made anew"
         case RunCode.approval_outdated:
-            wanted = f"set observedGeneration to {wait.numbers['generation']}"
-            return f"{request} was approved for generation {wait.numbers.get('approved')}: {wanted}"
+            approved, wanted = wait.numbers.get("approved"), wait.numbers["generation"]
+            what = "without an observedGeneration" if approved is None else f"for generation {approved}"
+            return f"{request} was approved {what}: set observedGeneration to {wanted}"
         case _:
             how = f"set condition {APPROVED} of {request}, or `kedge approve {run} {stage}`"
             return f"stage {stage} waits for approval: {how}"
