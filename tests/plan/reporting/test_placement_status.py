@@ -15,7 +15,7 @@ from kedge.api.dialect import Dialect
 from kedge.api.fleet import IS_LATEST, PARENT_PLACEMENT, PINNED, POLICY_INDEX, RESOURCE_HASH, RESOURCE_INDEX
 from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement, PlacementSpec, ResourceSelector
-from kedge.api.placement_kinds import Binding
+from kedge.api.placement_kinds import Binding, Placement
 from kedge.api.placement_status import FailedPlacement, PlacementStatus
 from kedge.api.reasons import (
     APPLIED,
@@ -355,14 +355,27 @@ def test_clusters_that_wait_for_the_same_reason_are_named_together() -> None:
     )
 
 
-def test_clusters_under_staged_runs_wait_for_a_run() -> None:
-    external = PlacementSpec(
+def external() -> Placement:
+    spec = PlacementSpec(
         resource_selectors=seen().placement.spec.resource_selectors,
         strategy=RolloutStrategy(type=RolloutStrategyType.external),
     )
-    status = placement_status(seen(binding(), placement=replace(seen().placement, spec=external), snapshots=[]), LATER)
+    return replace(seen().placement, spec=spec)
+
+
+def test_clusters_under_staged_runs_wait_for_a_run() -> None:
+    status = placement_status(seen(binding(), placement=external(), snapshots=[]), LATER)
     assert last(status) == (ROLLOUT_STARTED, UNKNOWN, STARTED_UNKNOWN)
     assert "staged update run" in status.placement_statuses[0].conditions[-1].message
+
+
+def test_a_cluster_that_waited_in_a_rolling_update_waits_for_a_run_once_runs_are_to_move_it() -> None:
+    told = said(ROLLOUT_STARTED, FALSE, NOT_STARTED, "a waits: at most 1 of 2 clusters may be unavailable")
+    status = placement_status(seen(binding(told, *WELL[1:]), placement=external(), snapshots=[]), LATER)
+    assert last(status) == (ROLLOUT_STARTED, FALSE, NOT_STARTED)
+    assert status.placement_statuses[0].conditions[-1].message == (
+        "This cluster keeps its resources until a staged update run brings it others"
+    )
 
 
 def test_a_pending_selection_is_reported() -> None:

@@ -86,6 +86,10 @@ def _findings(binding: Binding | None, facts: FleetFacts) -> list[Finding]:
     if facts.snapshot is None and ROLLOUT_STARTED not in current:
         message = facts.run_turns.get(binding.spec.target_cluster, _WAITS_FOR_RUN)
         return [replace(_unknown(CONDITION_STEPS[0]), message=message)]
+    if facts.snapshot is None and current[ROLLOUT_STARTED].status == FALSE:
+        # It waited in a rolling update, until staged runs were to move the placement.
+        message = facts.run_turns.get(binding.spec.target_cluster, _KEEPS_RESOURCES)
+        return [replace(_as_finding(current[ROLLOUT_STARTED]), message=message)]
     if facts.snapshot is None or binding.spec.resource_snapshot_name == facts.snapshot:
         return _up_to_first_not_true(current)
     waits = current.get(ROLLOUT_STARTED)
@@ -120,6 +124,7 @@ def _unknown(step: ConditionStep) -> Finding:
 
 
 _WAITS_FOR_RUN: Final = "A staged update run has to bring this cluster its resources, and none has yet"
+_KEEPS_RESOURCES: Final = "This cluster keeps its resources until a staged update run brings it others"
 _UNKNOWN_MESSAGES: Final = {
     CONDITION_STEPS[0].type: "have to wait for others: the rollout has not looked at it yet",
     CONDITION_STEPS[1].type: "get its objects any moment",
