@@ -7,10 +7,12 @@ from typing import Any
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from kedge.api.cluster import Identity, MemberCluster, MemberClusterSpec
 from kedge.api.karmada.clusters import Cluster
 from kedge.api.meta import ObjectMeta
+from kedge.cli.join import join
 from kedge.cli.karmada_join import not_leaving
 
 SPEC = MemberClusterSpec(identity=Identity(kind="User", name="east"))
@@ -32,3 +34,9 @@ def test_a_member_that_is_being_deleted_cannot_be_joined(found: Any, words: str)
 def test_a_member_that_is_there_may_be_joined_again() -> None:
     found = Cluster(metadata=ObjectMeta(name="east"))
     assert not_leaving(found) is found
+
+
+def test_a_name_that_no_member_can_have_is_refused() -> None:
+    result = CliRunner().invoke(join, ["east.eu"])
+    assert result.exit_code == 2
+    assert "metadata.name: fleet-member-east.eu cannot be a namespace" in result.output

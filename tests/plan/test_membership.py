@@ -259,3 +259,10 @@ def test_the_reason_an_agent_could_not_join_is_reported() -> None:
         UNKNOWN,
         "the agent of cluster-1 has not joined yet: no AppliedWorks",
     )
+
+
+@pytest.mark.parametrize(("name", "fits"), [("m" * 50, True), ("m" * 51, False), ("east", True), ("east.eu", False)])
+def test_a_members_name_has_to_fit_into_the_name_of_a_namespace(name: str, fits: bool) -> None:
+    problem = membership.member_name_problem(name)
+    assert (problem == "") is fits
+    assert fits or problem.endswith("make a member with a name of at most 50 characters, without dots")

@@ -26,7 +26,7 @@ from kedge.cli.apis import FLEET, KARMADA, api_option, api_words
 from kedge.cli.install import install_hub
 from kedge.cli.roles import file_option
 from kedge.kube.errors import AlreadyExists, KubeError, NotFound
-from kedge.plan.membership import owner_reference
+from kedge.plan.membership import member_name_problem, owner_reference
 
 if TYPE_CHECKING:
     from kedge.kube.client import Client
@@ -126,6 +126,8 @@ def join(
         raise click.UsageError("--agent-kubeconfig is for a service account: the --user has credentials already")
     if api != FLEET and heartbeat != HEARTBEAT:
         raise click.UsageError(f"--heartbeat is for --api {FLEET}: agents of the other renew a Lease every ten seconds")
+    if api == FLEET and (problem := member_name_problem(name)):
+        raise click.UsageError(problem)
     run_join(name, kubeconfig, context, user, heartbeat, labels, Agent(agent_kubeconfig, token_duration), api)
 
 

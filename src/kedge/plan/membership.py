@@ -36,6 +36,8 @@ LEAVE: Final = "Leave"
 NAMESPACES_COLLECTED: Final = "NamespaceCollectionSucceeded"
 """The condition of a member that reports its namespaces. Whether it is True or not, the report counts."""
 
+_LABEL: Final = 63  # characters of a namespace's name
+
 READ: Final = ("get", "list", "watch")
 _CHANGE: Final = ("patch", "update")
 AGENT_RULES: Final = (
@@ -52,6 +54,17 @@ Kedge's agent patches; `update`, and events, are for KubeFleet's. A Work is chan
 
 
 # What a member gets on the hub
+
+
+def member_name_problem(name: str) -> str:
+    """What is wrong with a member's name, if anything: it is part of the name of a namespace."""
+    namespace = member_namespace(name)
+    if len(namespace) <= _LABEL and "." not in name:
+        return ""
+    return (
+        f"metadata.name: {namespace} cannot be a namespace: make a member with a name of at most "
+        f"{_LABEL - len(member_namespace(''))} characters, without dots"
+    )
 
 
 def owner_reference(member: MemberCluster) -> OwnerReference:

@@ -203,6 +203,19 @@ def test_an_identity_that_rbac_does_not_know_is_named_and_harms_nobody_else() ->
     play(scene)
 
 
+def test_a_name_that_fits_no_namespace_is_told_and_its_member_can_be_deleted() -> None:
+    async def scene(book: Book) -> None:
+        await book.add("east.eu")
+        await book.until_reason("east.eu", "ReadyToJoin", reasons.MEMBER_NOT_READY_TO_JOIN)
+        ready = await book.condition("east.eu", "ReadyToJoin")
+        assert ready is not None
+        assert ready.message.startswith("metadata.name: fleet-member-east.eu cannot be a namespace: ")
+        await book.client.delete(MemberCluster, "east.eu")
+        await until_so(lambda: gone(book.client, MemberCluster, "east.eu"))
+
+    play(scene)
+
+
 def test_a_namespace_that_is_there_already_is_taken() -> None:
     async def scene(book: Book) -> None:
         await book.client.create(Namespace, {"metadata": {"name": NS}})

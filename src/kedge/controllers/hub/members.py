@@ -123,6 +123,8 @@ class Members:
         return await self._patch(member, {"metadata": marks})
 
     async def _give_place(self, member: MemberCluster) -> None:
+        if problem := membership.member_name_problem(member.metadata.name):
+            raise NotReady(problem)
         await self._ensure_namespace(member)
         inside = member_namespace(member.metadata.name)
         role, binding = membership.role(member), membership.role_binding(member)
