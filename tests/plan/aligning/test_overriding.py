@@ -23,6 +23,7 @@ OBJECT: dict[str, Any] = {
     },
 }
 NAMED = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+DIGEST = f"sha256:{'0f' * 32}"
 
 
 def policy(name: str, overriders: dict[str, Any], *, cluster: bool = False, **spec: Any) -> AnyOverridePolicy:
@@ -106,10 +107,31 @@ def test_what_has_no_place_is_refused_by_the_policys_name(overriders: dict[str, 
         (image("Registry", "remove"), "shop/web:v1"),
         (image("Repository", "add", "-slim"), "registry.test:5000/shop/web-slim:v1"),
         (image("Tag", "replace", "v3", "/spec/template/spec/containers/0/image"), "registry.test:5000/shop/web:v3"),
+        (image("Tag", "add", DIGEST), "registry.test:5000/shop/web:v1"),
+        (image("Tag", "replace", "no tag"), "registry.test:5000/shop/web:v1"),
+        (image("Tag", "replace", ""), "registry.test:5000/shop/web:v1"),
+        (image("Tag", "replace", DIGEST), f"registry.test:5000/shop/web@{DIGEST}"),
+        (image("Repository", "remove"), "registry.test:5000/:v1"),
     ],
 )
 def test_a_part_of_an_image_is_changed(overriders: dict[str, Any], expected: str) -> None:
     assert image_of(applied(policy("one", overriders))) == expected
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/spec/template/spec/containers/9/image",
+        "/spec/template/spec/containers/x/image",
+        "/spec/template/spec/containers/0/name/image",
+        "/spec/nothing/image",
+        "/spec/replicas",
+        "/spec/template",
+    ],
+)
+def test_an_image_that_is_not_there_is_refused_by_the_policys_name(path: str) -> None:
+    with pytest.raises(NotOverridden, match=rf"^one cannot change the image at {path}: the object has none there$"):
+        applied(policy("one", image("Tag", "replace", "v2", path)))
 
 
 @pytest.mark.parametrize(
@@ -215,6 +237,11 @@ def test_no_policy_says_which_object_it_is(overriders: dict[str, Any]) -> None:
         ("hub:5000/web", image("Registry", "remove"), "web"),
         ("web@sha256:abc", image("Registry", "replace", "mirror.test"), "mirror.test/web@sha256:abc"),
         ("web:v1@sha256:abc", image("Tag", "replace", "v2"), "web:v2"),
+        ("web:v1@sha256:abc", image("Tag", "add", "-slim"), "web:v1-slim"),
+        ("web:v1@sha256:abc", image("Tag", "remove"), "web"),
+        ("web:v1@sha256:abc", image("Registry", "add", "mirror.test"), "mirror.test/web:v1@sha256:abc"),
+        ("hub:5000/web:v1@sha256:abc", image("Repository", "replace", "shop"), "hub:5000/shop:v1@sha256:abc"),
+        ("web@sha256:abc", image("Tag", "add", "0"), "web@sha256:abc0"),
     ],
 )
 def test_an_image_has_a_registry_if_its_first_part_looks_like_a_host(

@@ -22,6 +22,7 @@ from kedge.api.karmada.overrides import (
     PlaintextOverrider,
 )
 from kedge.api.karmada.policies import ResourceSelector
+from kedge.plan.aligning.images import overridden_image
 from kedge.plan.aligning.scheduling import Candidate, is_meant
 from kedge.plan.aligning.supporting import override_problems
 from kedge.plan.fields import Object, at, text
@@ -117,7 +118,8 @@ def _touches(path: Iterable[str], places: Iterable[Sequence[str]]) -> bool:
 def _applied(obj: Any, overriders: Overriders, policy: str) -> Any:
     for image in overriders.image_overrider:
         for path in _image_paths(obj, image):
-            obj = _set(obj, path, OverrideOperator.set, _image(_get(obj, path), image), policy)
+            changed = overridden_image(_image_at(obj, path, policy), image)
+            obj = _set(obj, path, OverrideOperator.set, changed, policy)
     for one in overriders.plaintext:
         obj = _set(obj, _parts(one.path), one.operator, one.value, policy)
     return obj
@@ -184,28 +186,11 @@ def _image_paths(obj: Any, image: ImageOverrider) -> list[list[str]]:
     ]
 
 
-def _image(image: Any, change: ImageOverrider) -> str:
-    """An image with one of its parts changed: added to, replaced or taken away."""
-    registry, repository, tag = _split(str(image))
-    parts = {"Registry": registry, "Repository": repository, "Tag": tag}
-    match change.operator:
-        case OverrideOperator.add:
-            parts[change.component] += change.value
-        case OverrideOperator.set:
-            parts[change.component] = change.value
-        case OverrideOperator.remove:
-            parts[change.component] = ""
-    named = "/".join(part for part in (parts["Registry"], parts["Repository"]) if part)
-    if not parts["Tag"]:
-        return named
-    return f"{named}@{parts['Tag']}" if ":" in parts["Tag"] else f"{named}:{parts['Tag']}"
-
-
-def _split(image: str) -> tuple[str, str, str]:
-    """Registry, repository, and tag or digest."""
-    name, at_sign, digest = image.partition("@")
-    first, slash, rest = name.partition("/")
-    is_registry = bool(slash) and ("." in first or ":" in first or first == "localhost")
-    registry, path = (first, rest) if is_registry else ("", name)
-    repository, _, tag = path.partition(":")
-    return registry, repository, digest if at_sign else tag
+def _image_at(obj: Any, path: Sequence[str], policy: str) -> str:
+    try:
+        found = _get(obj, path)
+    except (KeyError, IndexError, ValueError, TypeError):
+        found = None
+    if not isinstance(found, str):
+        raise NotOverridden(f"{policy} cannot change the image at /{'/'.join(path)}: the object has none there")
+    return found
