@@ -85,6 +85,12 @@ def test_a_policy_means_resources_of_its_own_namespace_only() -> None:
         ([cluster_policy("held"), policy("a")], "held"),
         ([cluster_policy("held"), policy("a", preemption="Always")], "a"),
         ([policy("held"), policy("a", priority=1), policy("b", preemption="Always", priority=2)], "b"),
+        ([policy("held"), policy("a", preemption="Always")], "held"),
+        ([policy("held"), policy("exact", BY_NAME, preemption="Always")], "held"),
+        ([cluster_policy("held"), cluster_policy("a", BY_NAME, preemption="Always")], "held"),
+        ([cluster_policy("held"), cluster_policy("a", preemption="Always", priority=1)], "a"),
+        ([cluster_policy("held", priority=9), policy("a", preemption="Always")], "a"),
+        ([policy("held"), cluster_policy("a", preemption="Always", priority=9)], "held"),
     ],
 )
 def test_who_holds_a_resource_keeps_it_unless_a_better_one_preempts(policies: list[AnyPolicy], chosen: str) -> None:

@@ -2,7 +2,8 @@
 
 A policy of the resource's namespace comes before one of the cluster; of each kind the one of the highest priority, then
 the one that means the resource most exactly, then the first by name. Who holds a resource keeps it as long as it means
-it, unless a policy that comes before it preempts (`preemption: Always`).
+it, unless a policy of a higher priority, or of the namespace where the holder is of the cluster, preempts it
+(`preemption: Always`).
 """
 
 from __future__ import annotations
@@ -76,11 +77,11 @@ def meant_kinds(policies: Iterable[AnyPolicy]) -> tuple[tuple[str, str], ...]:
 
 def chosen_policy(obj: Object, policies: Iterable[AnyPolicy], holder: str | None = None) -> AnyPolicy | None:
     """The policy that a resource is propagated by; `holder` is the id of the one that has it now."""
-    ranked = [(rank, policy) for policy in policies if (rank := _rank(policy, obj)) is not None]
-    meant = [policy for _, policy in sorted(ranked, key=itemgetter(0))]
-    is_held = any(permanent_id(one) == holder for one in meant)
-    for one in meant:
-        if not is_held or permanent_id(one) == holder or one.spec.preemption == "Always":
+    found = [(rank, policy) for policy in policies if (rank := _rank(policy, obj)) is not None]
+    ranked = sorted(found, key=itemgetter(0))
+    held = next((rank for rank, one in ranked if permanent_id(one) == holder), None)
+    for rank, one in ranked:
+        if held is None or rank == held or (one.spec.preemption == "Always" and rank.is_above(held)):
             return one
     return None
 
@@ -92,6 +93,10 @@ class _Rank(Struct, frozen=True, order=True):
     priority: int
     exactness: int
     name: str
+
+    def is_above(self, other: _Rank) -> bool:
+        """Whether a policy may take resources from another. That it means them more exactly is not enough."""
+        return (self.is_of_cluster, self.priority) < (other.is_of_cluster, other.priority)
 
 
 def _rank(policy: AnyPolicy, obj: Object) -> _Rank | None:
