@@ -43,9 +43,9 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.patches import MergePatch
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
-from kedge.plan.aligning.binding import propagated
 from kedge.plan.aligning.names import work_name, work_namespace
 from kedge.plan.aligning.overriding import overridden
+from kedge.plan.aligning.propagating import propagated
 from kedge.plan.aligning.reflecting import reflected
 from kedge.plan.aligning.scheduling import Candidate
 from kedge.plan.fields import patched

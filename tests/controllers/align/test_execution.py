@@ -252,3 +252,23 @@ def test_of_a_kind_of_ones_own_all_of_the_status_is_reported() -> None:
             await until_so(is_reported)
 
     run(body())
+
+
+def test_a_job_that_its_member_would_remove_when_it_has_ended_runs_once() -> None:
+    jobs = untyped(Resource("batch", "v1", "Job", "jobs"))
+
+    async def body() -> None:
+        async with align_bed("cluster-1") as here:
+            member, seen = here.members["cluster-1"], set()
+            pod = {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a:1"}]}
+            spec: dict[str, Any] = {"ttlSecondsAfterFinished": 5, "template": {"spec": pod}}
+            await here.hub.create(jobs, {"metadata": {"name": "once", "namespace": SHOP}, "spec": spec})
+            resource = {"apiVersion": "batch/v1", "kind": "Job", "name": "once"}
+            bound = {"resource": resource, "clusters": [{"name": "cluster-1"}]}
+            await here.hub.create(ResourceBinding, {"metadata": {"name": "once-job", "namespace": SHOP}, "spec": bound})
+            for _ in range(60):
+                await asyncio.sleep(2)
+                seen |= {one["metadata"]["uid"] for one in (await member.list(jobs, SHOP)).items}
+            assert len(seen) == 1
+
+    run(body())

@@ -14,9 +14,8 @@ from itertools import takewhile
 from msgspec import Struct
 
 from kedge.api.karmada.bindings import BindingSpec, TargetCluster
-from kedge.api.karmada.keys import SEQUENCE, TEMPLATE_GENERATION
+from kedge.api.karmada.keys import SEQUENCE
 from kedge.api.karmada.works import Work
-from kedge.api.resource import Resource
 from kedge.plan.aligning.adopting import adopted
 from kedge.plan.aligning.aim import Aim
 from kedge.plan.aligning.alignment import Alignment, align
@@ -35,12 +34,12 @@ from kedge.plan.aligning.ledger import NOTHING, Member, OwnStrategy, Report, Spe
 from kedge.plan.aligning.ledger_text import BadLedger, Ledger, read_ledger
 from kedge.plan.aligning.overriding import AnyOverridePolicy, NotOverridden, Overridden, overridden
 from kedge.plan.aligning.own_strategies import own_strategies, paused_clusters
+from kedge.plan.aligning.propagating import propagated
 from kedge.plan.aligning.retaining import retained, sized, without_retaining
 from kedge.plan.aligning.scheduling import Candidate
 from kedge.plan.aligning.work_spec import was_sent
 from kedge.plan.fields import Object, group_of, patched, text, whole
 from kedge.plan.moving.wait import Wait
-from kedge.plan.selecting.candidates import without_hub_fields
 
 
 class BoundCluster(Struct, frozen=True, dict=True):
@@ -308,15 +307,6 @@ def _made(seen: BindingInput, problems: list[str]) -> dict[str, Overridden]:
         except NotOverridden as error:
             problems.append(f"cluster {name}: {error}")
     return found
-
-
-def propagated(template: Object) -> Object:
-    """A resource as it is sent to clusters: without what belongs to this one."""
-    generation = whole(template, "metadata", "generation")
-    noted = {TEMPLATE_GENERATION: str(generation)} if generation is not None else {}
-    kind = Resource(group_of(template), text(template, "apiVersion").rpartition("/")[2], text(template, "kind"), "")
-    own = {"metadata": {"finalizers": None, "annotations": noted}}
-    return patched(without_hub_fields(kind, template), own)
 
 
 def _replicas(seen: BindingInput, target: TargetCluster, made: Overridden | None) -> int:
