@@ -401,6 +401,28 @@ def test_what_is_to_be_preserved_stays_in_the_members() -> None:
 
             await until_so(is_gone)
             await until_values(here, "1", "1")
+            for member in here.members.values():
+                found = (await member.get(ConfigMap, "prices", SHOP)).metadata
+                assert (dict(found.labels), dict(found.annotations)) == ({}, {})
+
+    run(body())
+
+
+def test_a_workload_that_is_preserved_goes_on_as_if_nobody_had_ever_managed_it() -> None:
+    async def body() -> None:
+        async with align_bed(*TWO) as here:
+            await deployment(here, 4)
+            weights = divided(cluster_1=1, cluster_2=1)
+            await policy(here, DEPLOYMENTS, placement=weights, preserveResourcesOnDeletion=True)
+            await here.until_images(*["app:1"] * 4)
+            before = sorted(one.metadata.uid for one in await here.pods())
+            await here.hub.delete(Deployment, "demo", SHOP)
+            await asyncio.sleep(30)
+            assert not (await here.hub.list(Work)).items
+            assert sorted(one.metadata.uid for one in await here.pods()) == before
+            for member in here.members.values():
+                found = (await member.get(Deployment, "demo", SHOP)).metadata
+                assert not [key for key in (*found.labels, *found.annotations) if "karmada.io" in key or "kedge" in key]
 
     run(body())
 

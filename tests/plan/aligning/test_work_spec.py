@@ -9,7 +9,8 @@ import pytest
 
 from kedge.api.karmada.bindings import BindingSpec
 from kedge.api.karmada.works import Work
-from kedge.plan.aligning.work_spec import is_same, is_suspended, shown_spec, work_spec
+from kedge.plan.aligning.work_spec import is_same, is_suspended, shown_spec, unmarking, work_spec
+from kedge.plan.fields import patched
 
 MANIFEST = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
 LABELLED = {**MANIFEST, "metadata": {"name": "x", "labels": {"app": "x"}, "annotations": {"note": "1"}}}
@@ -77,6 +78,16 @@ def test_a_manifest_is_marked_as_karmada_marks_it() -> None:
 def test_what_is_marked_already_is_marked_the_same() -> None:
     once = manifest(binding(), LABELLED, uid="u1")
     assert manifest(binding(), once, uid="u1") == once
+
+
+def test_all_marks_of_an_object_are_taken_away_and_nothing_else() -> None:
+    sent = manifest(binding(conflictResolution="Overwrite"), LABELLED, uid="u1")
+    own = {"kedge.dev/alignment-seq": "3", "resourcetemplate.karmada.io/generation": "2"}
+    works = {"work.karmada.io/name": "x-1", "work.karmada.io/namespace": "karmada-es-a"}
+    there = patched(sent, {"metadata": {"annotations": {**own, **works}}})
+    assert patched(there, unmarking(there)) == LABELLED
+    assert unmarking(LABELLED) == {}
+    assert unmarking(MANIFEST) == {}
 
 
 def asking(manifest: dict[str, Any]) -> dict[str, Any]:

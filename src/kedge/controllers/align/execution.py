@@ -39,7 +39,7 @@ from kedge.kube.codec import Codec, PartialObject, Untyped, untyped
 from kedge.kube.controller import Controller
 from kedge.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, NotFound
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import JsonPatch, difference
+from kedge.kube.patches import JsonPatch, MergePatch, difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
 from kedge.kube.store import Change
@@ -48,6 +48,7 @@ from kedge.plan.aligning.interpreter import sequence_of, without_replicas
 from kedge.plan.aligning.names import work_namespace
 from kedge.plan.aligning.reflecting import reflected
 from kedge.plan.aligning.retaining import with_retained, without_retaining
+from kedge.plan.aligning.work_spec import unmarking
 from kedge.plan.applying.apply_configuration import upgraded_managed_fields
 from kedge.plan.applying.manifests import ObjectKey
 from kedge.plan.applying.outcomes import DELETED_AGAIN, DISPUTED
@@ -237,18 +238,36 @@ class Execution:
     async def _removed(self, work: Work, manifest: Object) -> Outcome:
         if EXECUTION_FINALIZER not in work.metadata.finalizers:
             return Outcome.done
-        resource = None if work.spec.preserve_resources_on_deletion else await self._resource(manifest)
+        resource = await self._resource(manifest)
         if resource is not None:
             name, namespace = _named(manifest)
             with suppress(NotFound):
                 found = await self._member.get(untyped(resource), name, namespace)
                 if _is_of(work, found):
-                    await self._member.delete(
-                        untyped(resource), name, namespace, uid=found["metadata"]["uid"], propagation="Background"
-                    )
+                    await (self._let_go if work.spec.preserve_resources_on_deletion else self._deleted)(resource, found)
         rest = [one for one in work.metadata.finalizers if one != EXECUTION_FINALIZER]
         await self._hub.amend(Work, work.metadata, {"metadata": {"finalizers": rest}}, manager=MANAGER)
         return Outcome.done
+
+    async def _deleted(self, resource: Resource, found: Untyped) -> None:
+        name, namespace = _named(found)
+        uid = found["metadata"]["uid"]
+        await self._member.delete(untyped(resource), name, namespace, uid=uid, propagation="Background")
+
+    async def _let_go(self, resource: Resource, found: Untyped) -> None:
+        """What stays is no longer marked: nobody manages it any more."""
+        if not (change := unmarking(found)):
+            return
+        name, namespace = _named(found)
+        await self._member.patch(
+            untyped(resource),
+            name,
+            MergePatch(change),
+            namespace,
+            uid=found["metadata"]["uid"],
+            resource_version=_version(found),
+            manager=MANAGER,
+        )
 
     async def _report(
         self,

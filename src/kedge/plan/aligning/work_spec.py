@@ -9,7 +9,17 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kedge.api.karmada.bindings import BindingSpec
-from kedge.api.karmada.keys import CONFLICT_RESOLUTION, MANAGED, MANAGED_ANNOTATIONS, MANAGED_LABELS, TEMPLATE_UID
+from kedge.api.karmada.keys import (
+    CONFLICT_RESOLUTION,
+    MANAGED,
+    MANAGED_ANNOTATIONS,
+    MANAGED_LABELS,
+    SEQUENCE,
+    TEMPLATE_GENERATION,
+    TEMPLATE_UID,
+    WORK_NAME,
+    WORK_NAMESPACE,
+)
 from kedge.api.karmada.works import Work
 from kedge.plan.fields import Object, at, patched
 
@@ -19,6 +29,23 @@ _UNMARKED: Final = {
         "annotations": dict.fromkeys((TEMPLATE_UID, MANAGED_LABELS, MANAGED_ANNOTATIONS)),
     }
 }
+_MARKS: Final = (
+    ("labels", (MANAGED,)),
+    (
+        "annotations",
+        (
+            TEMPLATE_UID,
+            TEMPLATE_GENERATION,
+            MANAGED_LABELS,
+            MANAGED_ANNOTATIONS,
+            WORK_NAMESPACE,
+            WORK_NAME,
+            CONFLICT_RESOLUTION,
+            SEQUENCE,
+        ),
+    ),
+)
+"""What tells in a cluster that an object is propagated."""
 
 
 def work_spec(binding: BindingSpec, cluster: str, manifest: Object, *, uid: str = "") -> dict[str, Any]:
@@ -49,6 +76,17 @@ def _marked(manifest: Object, uid: str) -> Object:
     notes = {*(at(manifest, "metadata", "annotations") or ()), *noted, MANAGED_LABELS, MANAGED_ANNOTATIONS}
     own = {MANAGED_LABELS: ",".join(sorted(labels)), MANAGED_ANNOTATIONS: ",".join(sorted(notes))}
     return patched(manifest, {"metadata": {"labels": {MANAGED: "true"}, "annotations": {**noted, **own}}})
+
+
+def unmarking(found: Object) -> dict[str, Any]:
+    """The patch that takes the marks away from an object that stays in its cluster without a Work; empty if none are
+    there."""
+    change = {
+        place: dict.fromkeys(there)
+        for place, marks in _MARKS
+        if (there := [mark for mark in marks if mark in (at(found, "metadata", place) or ())])
+    }
+    return {"metadata": change} if change else {}
 
 
 def is_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
