@@ -231,6 +231,30 @@ def test_an_agent_that_may_not_create_a_namespace_says_so(monkeypatch: pytest.Mo
     run(body())
 
 
+def test_a_work_with_several_manifests_is_refused_in_words() -> None:
+    async def body() -> None:
+        async with align_bed("cluster-1") as here:
+            maps = [{"metadata": {"name": name, "namespace": SHOP}} for name in ("tea", "cake")]
+            manifests = [{"apiVersion": "v1", "kind": "ConfigMap", **one} for one in maps]
+            meta = {"name": "both", "namespace": "karmada-es-cluster-1"}
+            await here.hub.create(Work, {"metadata": meta, "spec": {"workload": {"manifests": manifests}}})
+            await asyncio.sleep(30)
+            (applied,) = (await here.hub.get(Work, "both", meta["namespace"])).status.conditions
+            assert (applied.type, applied.status, applied.reason) == ("Applied", "False", "AppliedFailed")
+            assert applied.message.startswith("the Work has 2 manifests")
+            member = here.members["cluster-1"]
+            assert not {one.metadata.name for one in (await member.list(ConfigMap, SHOP)).items} & {"tea", "cake"}
+
+            first = {"spec": {"workload": {"manifests": manifests[:1]}}}
+            await here.hub.patch(Work, "both", MergePatch(first), meta["namespace"])
+            await asyncio.sleep(30)
+            (applied,) = (await here.hub.get(Work, "both", meta["namespace"])).status.conditions
+            assert applied.status == "True"
+            assert (await member.get(ConfigMap, "tea", SHOP)).metadata.name == "tea"
+
+    run(body())
+
+
 def test_of_a_kind_of_ones_own_all_of_the_status_is_reported() -> None:
     jobs = untyped(Resource("batch", "v1", "Job", "jobs"))
 

@@ -61,6 +61,7 @@ LOOK_EVERY: Final = 0.5
 """Seconds between two looks at an object that acts on what was asked for: while it rolls, each pod changes its status
 several times."""
 APPLIED_MESSAGE: Final = "Manifest has been successfully applied"
+SEVERAL: Final = "the Work has {} manifests, and none is written here: create a Work for each of them"
 
 
 class NotApplied(ValueError):
@@ -99,6 +100,9 @@ class Execution:
         manifest = work.spec.workload.manifests[0]
         if work.metadata.deletion_timestamp is not None:
             return await self._removed(work, manifest)
+        if len(work.spec.workload.manifests) > 1:
+            await self._report(work, manifest, None, None, SEVERAL.format(len(work.spec.workload.manifests)))
+            return Outcome.done
         if self._is_written(key, work) and (later := self._looks.remaining(key)):
             return Outcome.again(after=later)
         resource = await self._resource(manifest)
