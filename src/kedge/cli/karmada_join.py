@@ -23,13 +23,15 @@ if TYPE_CHECKING:
     from kedge.kube.client import Client
 
 MANAGER = "kedge-join"
+PULL = "Pull"
+"""Said although it is the default: a default needs a spec to be in, and `kubectl get clusters` shows it."""
 Member = TypeVar("Member", MemberCluster, Cluster)
 Made: TypeAlias = tuple[type[ServiceAccount | Role | RoleBinding], Value, str]
 
 
 async def join_karmada(client: Client, name: str, subject: Subject, labels: Mapping[str, str], advice: str) -> bool:
     """Create what a member has on the hub, unless it is there; whether the member is new."""
-    wanted = Cluster(metadata=ObjectMeta(name=name, labels=labels))
+    wanted = {"metadata": {"name": name, "labels": dict(labels)}, "spec": {"syncMode": PULL}}
     try:
         found, made = await client.create(Cluster, wanted, manager=MANAGER), True
     except AlreadyExists:

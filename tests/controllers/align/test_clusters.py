@@ -19,6 +19,7 @@ from kedge.api.karmada.policies import PropagationPolicy
 from kedge.api.karmada.works import Work
 from kedge.api.rbac import Subject
 from kedge.cli.karmada_join import join_karmada
+from kedge.kube.codec import untyped
 from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
 from support.virtual import run
@@ -170,6 +171,17 @@ def test_a_cluster_that_a_binding_names_by_hand_says_what_it_waits_for_and_goes_
             await here.hub.patch(ResourceBinding, "demo-deployment", taken_out, SHOP)
             await until_so(lambda: is_gone(here, Cluster, "cluster-1"), 120)
             assert len(await here.images()) == 3
+
+    run(body())
+
+
+def test_a_cluster_that_joins_says_that_it_is_not_pushed_to() -> None:
+    async def body() -> None:
+        async with align_bed("cluster-1") as here:
+            assert await join_karmada(here.hub, "east", Subject(kind="User", name="you"), {"at": "sea"}, "")
+            found = await here.hub.get(untyped(Cluster.resource), "east")
+            assert found["spec"] == {"syncMode": "Pull"}
+            assert found["metadata"]["labels"] == {"at": "sea"}
 
     run(body())
 
