@@ -80,6 +80,12 @@ def test_a_cluster_says_whether_it_was_ever_heard(last: LastHeartbeat | None, me
     assert ready_condition(cluster("True"), last, 100.0, NOW).message == message
 
 
+def test_a_cluster_that_is_to_be_pushed_to_says_that_nobody_does() -> None:
+    pushed = msgspec.convert({"metadata": {"name": "a"}, "spec": {"syncMode": "Push"}}, Cluster)
+    assert "spec.syncMode is Push, but nothing is pushed" in ready_condition(pushed, None, 100.0, NOW).message
+    assert ready_condition(pushed, LastHeartbeat(FIRST, 90.0), 100.0, NOW).status == "True"
+
+
 def test_how_long_it_still_counts_as_heard() -> None:
     assert seconds_left(None, 100.0) == 0.0
     assert seconds_left(LastHeartbeat(FIRST, 90.0), 100.0) == GRACE - 10.0

@@ -22,6 +22,10 @@ HEARTBEAT: Final = 10.0
 """Seconds between two renewals of an agent."""
 GRACE: Final = 40.0
 """Seconds without one after which a cluster is not ready."""
+_UNHEARD: Final = "Its agent was not heard yet: is it running?"
+_PUSHED: Final = (
+    "spec.syncMode is Push, but nothing is pushed to clusters here: run its agent (`kedge member --api karmada`)"
+)
 
 
 class LastHeartbeat(Struct, frozen=True):
@@ -59,7 +63,8 @@ def ready_condition(cluster: Cluster, last: LastHeartbeat | None, monotonic: flo
     if is_heard:
         status, reason, message = TRUE, "ClusterReady", "cluster is healthy and ready to accept workloads"
     elif last is None:
-        status, reason, message = UNKNOWN, "ClusterStatusUnknown", "Its agent was not heard yet: is it running?"
+        message = _PUSHED if cluster.spec.sync_mode == "Push" else _UNHEARD
+        status, reason = UNKNOWN, "ClusterStatusUnknown"
     else:
         status, reason, message = UNKNOWN, "ClusterStatusUnknown", "Cluster stopped posting cluster status."
     generation = cluster.metadata.generation
