@@ -169,6 +169,9 @@ class AlignPromises:
             self._count(VALID, is_tight=facts.unavailable == 0 or facts.surge == 0)
             if facts.unavailable == 0 and facts.surge == 0:
                 return f"{VALID}: {member} has {facts}"
+        wanted = self._seen.limits[-1].template(member)
+        if before is not None and before.template == wanted != facts.template:  # it does what it was asked for long ago
+            self._left |= {(member, name) for name, pod in self._seen.pods[member].items() if pod.template == wanted}
         self._losses.note_workload(member, before, facts)
         self._let_go()
         return ""
