@@ -236,6 +236,23 @@ def test_a_fix_comes_before_fewer_replicas_if_those_would_take_pods_that_work() 
 
 
 @pytest.mark.parametrize(
+    ("report", "asked"),
+    [
+        (Report(7, 2, 2, 2), {}),  # the third pod is yet to be created, and would be taken away as soon as it works
+        (Report(7, 3, 3, 2), {}),
+        (Report(7, 3, 3, 3), {"b": ("bad", 0, 2, 0, 0)}),  # enough work: the one that does not may go
+    ],
+)
+def test_pods_that_are_yet_to_be_created_are_none_to_take_away_while_those_of_others_do_not_work(
+    report: Report, asked: dict[str, tuple[str, int, int, int, int]]
+) -> None:
+    leaving = Member("b", 0, "calm", (Spec(6, "bad", 1, 2),), Report(6, 1, 1, 0), has_sets=True, is_starting=True)
+    growing = Member("a", 4, "calm", (Spec(4, "v1", 2, 0, 1), Spec(7, "v1", 3, 0, 1)), report, has_sets=True)
+    found = align(Aim(4, 1), [replace(growing, is_starting=report.available < 3), leaving])
+    assert {name: given(spec) for name, spec in found.specs.items()} == asked
+
+
+@pytest.mark.parametrize(
     ("specs", "report", "surge"),
     [
         ((Spec(6, "v2", 4, 1, 2), Spec(8, "v2", 4, 1, 1)), Report(8, 6, 3, 3), 2),

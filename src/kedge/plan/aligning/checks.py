@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kedge.plan.aligning.aim import Aim, AlignCode
-from kedge.plan.aligning.bounds import Bounds, bounds_with, fewest_in_effect, steady_by, steady_now
+from kedge.plan.aligning.bounds import Bounds, bounds, bounds_with, fewest_in_effect, steady_by, steady_now
 from kedge.plan.aligning.goals import is_empty, is_new
 from kedge.plan.aligning.ledger import Member, Spec
 
@@ -75,7 +75,22 @@ def is_lasting(change: Change) -> bool:
     now, proven, fewest = change.before.steady, _steady_when_proven(change.member, change.spec), change.aim.fewest
     if change.others + proven >= fewest:  # else there are too few in any case, and the fix is to go on
         now = max(now, proven)
-    return change.others + change.held.steady >= min(fewest, change.others + now)
+    if change.others + change.held.steady < min(fewest, change.others + now):
+        return False
+    before, then = _steady_when_whole(change.member, change.spec)
+    return change.others + then >= min(fewest, change.others + before)
+
+
+def _steady_when_whole(member: Member, spec: Spec) -> tuple[int, int]:
+    """How few pods work when those that a cluster was asked to create do: by what it has, and with a spec as well."""
+    report, last = member.report, member.last_written
+    if last is None or last.replicas <= report.pods:
+        return 0, 0
+    missing = last.replicas - report.pods
+    updated = report.updated + (missing if report.updated == report.pods else 0)
+    whole = replace(member, report=replace(report, pods=last.replicas, updated=updated))
+    before = bounds(whole)
+    return before.steady, bounds_with(before, whole, spec).steady
 
 
 def spares_what_works(change: Change) -> bool:
