@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kedge.api.oam.rollout_status import BatchState, RollingState
-from kedge.plan.batching.states import BATCH_TABLE, ENDED, ROLLOUT_TABLE, RolloutEvent, State, Transition
+from kedge.plan.batching.states import BATCH_TABLE, ENDED, ROLLOUT_TABLE, RolloutEvent, RolloutState, Transition
 
 PAGE = Path(__file__).parents[1] / "docs" / "batch-states.md"
 BEGIN, END = "<!-- drawn by tools/state_drawing.py -->", "<!-- end of the drawing -->"
@@ -56,7 +56,7 @@ def _rows() -> Iterator[str]:
 
 
 def _forgets(transition: Transition) -> str:
-    return ", and begins anew" if transition == Transition(State(RollingState.locating), resets=True) else ""
+    return ", and begins anew" if transition == Transition(RolloutState(RollingState.locating), resets=True) else ""
 
 
 def redrawn(page: str) -> str:

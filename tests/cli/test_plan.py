@@ -32,7 +32,7 @@ from kedge.plan.previewing.durations import Durations
 from kedge.plan.previewing.placement_preview import PlacementPreview
 from kedge.simulate.loop import run
 from kedge.simulate.preview.fleet_state import FleetState, Target, from_yaml, to_yaml
-from kedge.simulate.preview.runner import Assumptions, Change, measured_times, run_preview
+from kedge.simulate.preview.runner import Assumptions, PreviewChange, measured_times, run_preview
 from kedge.simulate.preview.virtual_hub import VirtualHub
 from simulate.preview.reality import Scenario, deployment, fleet_picture, placement
 
@@ -134,7 +134,7 @@ def test_json_has_moves_waves_and_what_was_gone_by(fleet: Path, release: Path) -
 
 def test_how_far_a_preview_has_been_played_is_told_while_it_is(picture: FleetState) -> None:
     played: list[float] = []
-    change = Change((Target("crp"),), (deployment("app:2"),))
+    change = PreviewChange((Target("crp"),), (deployment("app:2"),))
     (course,) = run_preview(picture, change, Assumptions(times=measured_times(picture)), played.append)
     assert course.ends is not None
     assert played == sorted(played)
@@ -261,7 +261,7 @@ def outline(course: PlacementPreview) -> tuple[object, ...]:
 def test_with_broken_clusters_a_release_is_previewed_the_same_whenever_one_asks(
     picture: FleetState, clusters: tuple[str, ...]
 ) -> None:
-    change = Change((Target("crp"),), (deployment("app:2"),))
+    change = PreviewChange((Target("crp"),), (deployment("app:2"),))
     fleet = broken(picture, *clusters)
     seen = [later(fleet, seconds) for seconds in (1, 10, 29.9, 31, 45, 59.9, 61, 3600)]
     assumed = Assumptions(times=Durations(for_all=30.0), within=1800.0)

@@ -13,18 +13,18 @@ from rich.console import Console
 from kedge.cli.render import draw, placements_table, print_data, print_lines, tree
 from kedge.cli.safe_text import LONGEST, MOST_OBJECTS, bounded, bounded_place, printable, shortened
 from kedge.cli.watch import PlacementLines, PlacementTree
+from kedge.plan.explaining.cluster_places import ClusterPlace
 from kedge.plan.explaining.phrases import explained, explained_place
-from kedge.plan.explaining.places import Place
+from kedge.plan.explaining.placed_objects import PlacedObject
 from kedge.plan.explaining.story import Story
-from kedge.plan.explaining.things import Thing
 from kedge.plan.state import State
 
 HOSTILE = "no\x1b[2J\x1b]0;gone\x07\nproduction: done\r\x9b31m\u202e\x00\t end"
 
 
 def story(why: str, *, objects: int = 1, what: str = "Deployment shop/web") -> Story:
-    things = tuple(Thing(what, State.failed, why) for _ in range(objects))
-    place = Place("cluster-1", State.moving, "1", why=why, things=things)
+    things = tuple(PlacedObject(what, State.failed, why) for _ in range(objects))
+    place = ClusterPlace("cluster-1", State.moving, "1", why=why, things=things)
     return Story("ClusterResourcePlacement", None, "web", State.moving, why, "1", (place,), unpicked=(why,), doubt=why)
 
 

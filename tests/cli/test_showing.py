@@ -8,18 +8,18 @@ from rich.console import Console
 
 from kedge.cli.render import console, draw, placements_table, tree
 from kedge.cli.watch import PlacementLines, PlacementTree, screen
-from kedge.plan.explaining.places import Place
+from kedge.plan.explaining.cluster_places import ClusterPlace
+from kedge.plan.explaining.placed_objects import PlacedObject
 from kedge.plan.explaining.story import Story
-from kedge.plan.explaining.things import Thing
 from kedge.plan.state import State
 
 WHY = "Deployment shop/web has 0 of 3 updated replicas"
 
 
 def story(clusters: int = 3) -> Story:
-    things = (Thing("Namespace shop", State.available), Thing("Deployment shop/web", State.moving, WHY))
-    moving = Place("cluster-1", State.moving, "1", why=WHY, things=things)
-    rest = [Place(f"cluster-{number}", State.available, "1", is_up=True) for number in range(2, clusters + 1)]
+    things = (PlacedObject("Namespace shop", State.available), PlacedObject("Deployment shop/web", State.moving, WHY))
+    moving = ClusterPlace("cluster-1", State.moving, "1", why=WHY, things=things)
+    rest = [ClusterPlace(f"cluster-{number}", State.available, "1", is_up=True) for number in range(2, clusters + 1)]
     return Story("ClusterResourcePlacement", None, "web", State.moving, "1 of 3 clusters has …", "1", (moving, *rest))
 
 

@@ -15,10 +15,10 @@ from kedge.controllers.member.writing import Writer, Written
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.patches import MergePatch
 from kedge.plan.applying.manifests import DesiredObject, read_manifests
-from kedge.plan.applying.ownership import Owner
+from kedge.plan.applying.ownership import WorkOwner
 from support.recording.api import RealApi
 
-OWNER = Owner("web-work", "6a1f7e3c-0000-4000-8000-000000000000")
+OWNER = WorkOwner("web-work", "6a1f7e3c-0000-4000-8000-000000000000")
 NAME = "merged"
 
 

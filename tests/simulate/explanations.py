@@ -19,8 +19,8 @@ from kedge.api.placement_kinds import CLUSTER
 from kedge.api.work import Work
 from kedge.embedded.kind import Kind
 from kedge.embedded.store import Change
+from kedge.plan.explaining.placed_objects import without_manifests
 from kedge.plan.explaining.story import tell
-from kedge.plan.explaining.things import without_manifests
 from kedge.plan.state import State
 from kedge.simulate.simulation import Simulation
 from simulate.promises import Promises

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from kedge.api.oam.rollout_status import BatchState
 from kedge.controllers.batch.rollouts import Rollouts
-from kedge.plan.batching import in_place, letting_go, rollout
+from kedge.plan.batching import ending, in_place, rollout
 from kedge.plan.batching.batches import back
 from kedge.plan.batching.moves import Workload
 from kedge.plan.batching.states import RolloutEvent
-from kedge.plan.batching.steps import Act, Move, RolloutInput
+from kedge.plan.batching.steps import Act, BatchRolloutInput, Move
 from kedge.plan.moving.budget import Budget
 from kedge.simulate.simulation import Simulation
 from simulate.batching import batching
@@ -42,7 +42,7 @@ async def without_ceiling(simulation: Simulation) -> None:
 async def one_batch_too_many(simulation: Simulation) -> None:
     """The partition is taken for the number of batches before it."""
 
-    def ready(seen: RolloutInput, batch: Any, now: Any) -> Any:
+    def ready(seen: BatchRolloutInput, batch: Any, now: Any) -> Any:
         last = seen.plan.last_batch
         plan = seen.plan if last is None else replace(seen.plan, batch_partition=last + 1, last_batch_to_rollout=None)
         return _ready(replace(seen, plan=plan), batch, now)
@@ -61,7 +61,7 @@ async def without_proof_of_batches(simulation: Simulation) -> None:
     """A batch begins whatever has become of those before it."""
     verifying = BatchState.verifying
 
-    def verified(seen: RolloutInput, *_: Any) -> Any:
+    def verified(seen: BatchRolloutInput, *_: Any) -> Any:
         return Move(RolloutEvent.batch_available, seen.status)
 
     with patch.object(rollout, "_lost", lambda *_: None), patch.dict(rollout._BATCH_STATES, {verifying: verified}):
@@ -88,7 +88,7 @@ async def takes_back_at_once(simulation: Simulation) -> None:
         batch = _back(*arguments, **options)
         return replace(batch, budget=Budget(batch.total, max_unavailable=batch.total, max_surge=batch.total))
 
-    with patch.object(letting_go, "back", unbounded):
+    with patch.object(ending, "back", unbounded):
         await batching(simulation)
 
 

@@ -18,8 +18,8 @@ from kedge.api.condition import TRUE, find_condition, is_true
 from kedge.api.fleet import PARENT_BINDING, PARENT_SNAPSHOT_NAME
 from kedge.api.placement_kinds import Binding
 from kedge.api.work import Work
+from kedge.plan.explaining.cluster_places import ClusterPlace
 from kedge.plan.explaining.phrases import explained, of_place, summary
-from kedge.plan.explaining.places import Place
 from kedge.plan.explaining.story import Story
 from kedge.plan.state import State
 
@@ -74,7 +74,7 @@ def _denied(lines: Iterable[str], available: Set[str]) -> Iterable[str]:
                 yield f"{cluster} is available, and said not to be"
 
 
-def _of_place(place: Place, available: Set[str]) -> Iterable[str]:
+def _of_place(place: ClusterPlace, available: Set[str]) -> Iterable[str]:
     said, shown = of_place(place).partition(": ")[0], {thing.state for thing in place.things}
     if "not available" in said and place.cluster in available:
         yield f"{place.cluster} is available, and its line says not"
@@ -104,5 +104,5 @@ def _miscounted(story: Story) -> Iterable[str]:
         yield f"{said[0]}, and {len(doubted)} are shown as not"
 
 
-def _name(place: Place) -> str:
+def _name(place: ClusterPlace) -> str:
     return place.cluster

@@ -12,7 +12,7 @@ from kedge.api.karmada.works import Work
 from kedge.plan.aligning.binding import BindingInput, BoundCluster, plan_binding
 from kedge.plan.aligning.interpreter import sequence_of
 from kedge.plan.aligning.ledger_text import ledger_text
-from kedge.plan.aligning.scheduling import Candidate
+from kedge.plan.aligning.scheduling import CandidateCluster
 from kedge.plan.fields import Object
 from kedgebench.alignment.workload import ALIGNED, binding, deployment
 from kedgebench.machine import load as machine_load
@@ -40,10 +40,11 @@ async def measure(clusters: int, decisions: int) -> dict[str, Any]:
 def _seen(clusters: int) -> BindingInput:
     names = [f"cluster-{number:03}" for number in range(clusters)]
     spec = msgspec.convert(binding(ALIGNED, dict.fromkeys(names, EACH))["spec"], BindingSpec)
-    new = {name: BoundCluster(Candidate(name)) for name in names}
+    new = {name: BoundCluster(CandidateCluster(name)) for name in names}
     first = plan_binding(BindingInput(spec, deployment(ALIGNED, clusters * EACH, "10%"), new))
     there = {
-        name: BoundCluster(Candidate(name), work=_reported(manifest)) for name, manifest in first.manifests.items()
+        name: BoundCluster(CandidateCluster(name), work=_reported(manifest))
+        for name, manifest in first.manifests.items()
     }
     return BindingInput(spec, deployment(ALIGNED, clusters * EACH, "10%", 2), there, ledger=ledger_text(first.ledger))
 

@@ -20,7 +20,7 @@ from kedge.simulate.clock import LoopClock
 from kedge.simulate.loop import run
 from kedge.simulate.preview.fleet_reader import read_fleet
 from kedge.simulate.preview.fleet_state import FleetState, Target
-from kedge.simulate.preview.runner import Assumptions, Change, run_preview, running_hub
+from kedge.simulate.preview.runner import Assumptions, PreviewChange, run_preview, running_hub
 from kedge.simulate.preview.virtual_hub import VirtualHub
 from kedgebench.fleet import release, stages
 from kedgebench.fleet.release import WEB, Body
@@ -47,7 +47,9 @@ def _timed(members: int, placed: list[Body], change: list[Body]) -> dict[str, An
     picture = run(_placed(members, placed))
     objects = (release.deployment(2), *change)
     begun, cpu = time.perf_counter(), time.process_time()
-    (course,) = run_preview(picture, Change((TARGET,), objects), Assumptions(times=Durations(for_all=READY_AFTER)))
+    (course,) = run_preview(
+        picture, PreviewChange((TARGET,), objects), Assumptions(times=Durations(for_all=READY_AFTER))
+    )
     if not course.is_done:
         raise RuntimeError(f"the preview of {members} clusters does not end well")
     return {

@@ -41,7 +41,7 @@ class Loaded(Struct, frozen=True):
     stored: Untyped | None = None
 
 
-class Record(Struct, frozen=True):
+class DownscaleRecord(Struct, frozen=True):
     """One downscale to be recorded: of which zone, beside which others, on what was loaded, and when."""
 
     zone: StatefulSet
@@ -59,9 +59,9 @@ class Records(Protocol):
 
     async def load(self, namespace: str, group: Sequence[StatefulSet], /) -> Loaded: ...
 
-    async def write(self, record: Record) -> None: ...
+    async def write(self, record: DownscaleRecord) -> None: ...
 
-    async def restore(self, record: Record) -> None:
+    async def restore(self, record: DownscaleRecord) -> None:
         """Take a record back, written or not; nothing if somebody has written another one."""
 
 
@@ -89,7 +89,7 @@ class AnnotationRecords:
         found = ((zone.metadata.name, zone.metadata.annotations.get(LAST_DOWNSCALE)) for zone in group)
         return Loaded({name: written for name, written in found if written is not None})
 
-    async def write(self, record: Record) -> None:
+    async def write(self, record: DownscaleRecord) -> None:
         """Say that a zone is scaled down now.
 
         This write makes the API server's own one fail, so it tries again and asks again. It must not find another time
@@ -102,7 +102,7 @@ class AnnotationRecords:
         self._written[key] = written = _Written(downscale.old, downscale.new, moment(record.now), before)
         await self._annotate(downscale, written.value, uid=meta.uid)
 
-    async def restore(self, record: Record) -> None:
+    async def restore(self, record: DownscaleRecord) -> None:
         """Put back what was there before this downscale, unless somebody has written something else."""
         downscale = record.downscale
         written = self._written.pop((downscale.namespace, downscale.name), None)

@@ -18,7 +18,7 @@ from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of
 from kedge.kube.errors import ApiError, KubeError
 from kedge.plan.zoning.downscale import no_downscale
-from kedge.plan.zoning.replica_change import UNNAMED, Downscale, Unnamed, Verdict, allowed_with, replica_change
+from kedge.plan.zoning.replica_change import UNNAMED, Downscale, RuleVerdict, Unnamed, allowed_with, replica_change
 
 PATH: Final = "/admission/no-downscale"
 _PARENTS: Final = {kind.resource.plural: kind.resource for kind in (StatefulSet, Deployment, ReplicaSet)}
@@ -39,9 +39,9 @@ class NoDownscale:
     async def __call__(self, request: AdmissionRequest) -> AdmissionResponse:
         return answer(request, await self._verdict(request))
 
-    async def _verdict(self, request: AdmissionRequest) -> Verdict:
+    async def _verdict(self, request: AdmissionRequest) -> RuleVerdict:
         change = replica_change(request)
-        if isinstance(change, Verdict):
+        if isinstance(change, RuleVerdict):
             return change
         try:
             return no_downscale(await self._labels(change), change)
@@ -69,7 +69,7 @@ def in_words(error: Exception) -> str:
     return "the API server did not answer in time" if isinstance(error, TimeoutError) else str(error)
 
 
-def answer(request: AdmissionRequest, verdict: Verdict) -> AdmissionResponse:
+def answer(request: AdmissionRequest, verdict: RuleVerdict) -> AdmissionResponse:
     """The answer to a request that says this verdict."""
     if verdict.allowed:
         return review.allow(request, warnings=verdict.warnings, message=verdict.message)

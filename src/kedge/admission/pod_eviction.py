@@ -52,7 +52,7 @@ class Budgets(Protocol):
     def in_namespace(self, namespace: str) -> tuple[ZoneBudget, ...]: ...
 
 
-class Selected(Protocol):
+class SelectedSets(Protocol):
     """Reads the StatefulSets that a budget selects."""
 
     async def read(self, budget: ZoneBudget) -> tuple[SelectedZone, ...] | Denied: ...
@@ -83,7 +83,7 @@ class EvictionMetrics(Protocol):
 def eviction_rules(
     client: Client,
     budgets: Budgets,
-    selected: Selected,
+    selected: SelectedSets,
     recent: Recent,
     clock: Clock,
     *,
@@ -102,7 +102,7 @@ class PodEviction:
         self,
         client: Client,
         budgets: Budgets,
-        selected: Selected,
+        selected: SelectedSets,
         recent: Recent,
         clock: Clock,
         *,

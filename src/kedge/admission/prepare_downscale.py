@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from kedge.admission.confirmations import Confirmations
-from kedge.admission.downscale_records import AnotherWasFaster, Loaded, LoadFailed, Record, Records
+from kedge.admission.downscale_records import AnotherWasFaster, DownscaleRecord, Loaded, LoadFailed, Records
 from kedge.admission.no_downscale import UnknownResource, answer, in_words
 from kedge.admission.prepare_calls import PodFailed, PrepareCalls
 from kedge.admission.zone_claims import Claim, ZoneClaims
@@ -42,8 +42,8 @@ from kedge.plan.zoning.replica_change import (
     CannotDecode,
     Downscale,
     HasNoReplicas,
+    RuleVerdict,
     Unnamed,
-    Verdict,
     allowed_with,
     read,
     replica_change,
@@ -103,10 +103,10 @@ class PrepareDownscale:
         while self._undoing:
             await asyncio.wait(self._undoing)
 
-    async def _verdict(self, request: AdmissionRequest) -> Verdict:
+    async def _verdict(self, request: AdmissionRequest) -> RuleVerdict:
         begun = asyncio.get_running_loop().time()
         change = replica_change(request, decode_says_it_all=True)
-        if isinstance(change, Verdict):
+        if isinstance(change, RuleVerdict):
             return change
         try:
             async with asyncio.timeout_at(begun + _DECIDED * self._deadline):
@@ -130,7 +130,7 @@ class PrepareDownscale:
             raise Unnamed(UNNAMED)
         return await self._client.get(StatefulSet, downscale.name, downscale.namespace)
 
-    async def _claimed(self, zone: StatefulSet, downscale: Downscale, begun: float) -> Verdict:
+    async def _claimed(self, zone: StatefulSet, downscale: Downscale, begun: float) -> RuleVerdict:
         """The verdict of all that touches the other zones, the pods and the record: one at a time in a group."""
         decide_by, answer_by = begun + _DECIDED * self._deadline, begun + _ANSWERED * self._deadline
         with self._claims.claim(downscale.namespace, _group(zone), downscale.name) as claim:
@@ -140,7 +140,7 @@ class PrepareDownscale:
                 log.warning("denied: %s", denied)
                 return downscale.denied(str(denied))
         log.info("prepared %d pods for their shutdown", downscale.old - downscale.new)
-        return Verdict(True, f"{downscale.text} is allowed -- all pods successfully prepared for shutdown.")
+        return RuleVerdict(True, f"{downscale.text} is allowed -- all pods successfully prepared for shutdown.")
 
     async def _prepared(self, it: _Preparation) -> None:
         """Check, tell the pods, record it. Raises `_Denied`; then everything is undone, or about to be."""
@@ -159,7 +159,7 @@ class PrepareDownscale:
             raise
         self._confirmations.expect(it.zone, it.downscale, lambda: self._take_back(urls, record))
 
-    async def _checked(self, it: _Preparation) -> Record:
+    async def _checked(self, it: _Preparation) -> DownscaleRecord:
         """What is to be recorded, once every check has passed. Raises `_Denied`."""
         group = await self._members(it)
         loading = self._records.load(it.downscale.namespace, group)
@@ -172,7 +172,7 @@ class PrepareDownscale:
             raise _Denied(why)
         if it.claim.held_by:
             raise _Denied(f"statefulset {it.claim.held_by} is already in process of updating replicas")
-        return Record(it.zone, it.downscale, others, loaded, now)
+        return DownscaleRecord(it.zone, it.downscale, others, loaded, now)
 
     async def _members(self, it: _Preparation) -> Sequence[StatefulSet]:
         """All zones of its group; itself if it is in none."""
@@ -217,7 +217,7 @@ class PrepareDownscale:
             log.warning("%s %s", why, in_words(error))
             raise _Denied(why) from error
 
-    def _start_undo(self, claim: Claim, urls: Sequence[str], record: Record) -> asyncio.Task[None]:
+    def _start_undo(self, claim: Claim, urls: Sequence[str], record: DownscaleRecord) -> asyncio.Task[None]:
         """Undo in a task of its own; the zone stays taken until that has ended."""
         task = asyncio.create_task(self._undo(urls, record))
         self._undoing.add(task)
@@ -225,7 +225,7 @@ class PrepareDownscale:
         claim.keep_until(task)
         return task
 
-    async def _take_back(self, urls: Sequence[str], record: Record) -> bool:
+    async def _take_back(self, urls: Sequence[str], record: DownscaleRecord) -> bool:
         """Undo what was allowed; not while a zone of the group is taken."""
         zone, downscale = record.zone, record.downscale
         with self._claims.claim(downscale.namespace, _group(zone), downscale.name) as claim:
@@ -234,7 +234,7 @@ class PrepareDownscale:
             await asyncio.wait({self._start_undo(claim, urls, record)})
             return True
 
-    async def _undo(self, urls: Sequence[str], record: Record) -> None:
+    async def _undo(self, urls: Sequence[str], record: DownscaleRecord) -> None:
         await self._calls.undo(urls, cluster=record.downscale.namespace)
         try:
             async with asyncio.timeout(_RESTORING):

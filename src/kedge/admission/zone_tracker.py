@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 import msgspec
 from msgspec import Struct
 
-from kedge.admission.downscale_records import AnotherWasFaster, Loaded, LoadFailed, Record
+from kedge.admission.downscale_records import AnotherWasFaster, DownscaleRecord, Loaded, LoadFailed
 from kedge.api.apps import StatefulSet
 from kedge.api.core import ConfigMap
 from kedge.kube.client import Client
@@ -55,7 +55,7 @@ class ZoneTracker:
             raise LoadFailed(f"ConfigMap {namespace}/{self._name}: {error}") from error
         return Loaded(times, stored)
 
-    async def write(self, record: Record) -> None:
+    async def write(self, record: DownscaleRecord) -> None:
         """Say that a zone is scaled down now.
 
         Raises `AnotherWasFaster` if somebody else wrote meanwhile, and it was about another zone of the group.
@@ -68,7 +68,7 @@ class ZoneTracker:
             _refuse_recent(record.others, again.times, record.now)
             await self._put(again.stored or {}, name, entry)
 
-    async def restore(self, record: Record) -> None:
+    async def restore(self, record: DownscaleRecord) -> None:
         """Put back the entry that was there before, unless somebody has written another one."""
         name = record.downscale.name
         try:

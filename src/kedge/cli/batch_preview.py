@@ -34,7 +34,7 @@ from kedge.plan.batching.moves import Workload
 from kedge.plan.batching.registry import moves_for
 from kedge.plan.batching.rollout_rules import rollout_problems, rollout_update_problems
 from kedge.plan.batching.rollout_story import target_text
-from kedge.plan.batching.steps import RolloutInput
+from kedge.plan.batching.steps import BatchRolloutInput
 from kedge.plan.fields import at, merged
 from kedge.plan.previewing.rollout_preview import RolloutPreview, begun_anew, rollout_preview
 from kedge.simulate.preview.fleet_state import group_of
@@ -115,7 +115,7 @@ async def _existing(client: Client, which: RolloutName) -> AnyRollout | None:
     return found
 
 
-async def _observed(rollouts: Rollouts, rollout: AnyRollout) -> RolloutInput:
+async def _observed(rollouts: Rollouts, rollout: AnyRollout) -> BatchRolloutInput:
     """What its controller would look at; if it is asked for something else than it does, when that begins."""
     seen = await rollouts.observe(rollout)
     status = begun_anew(seen, SystemClock().now())
@@ -150,7 +150,7 @@ class _Nobody:
 # Workloads that are in the file as well
 
 
-def _with_changed(seen: RolloutInput, changed: Sequence[Untyped]) -> RolloutInput:
+def _with_changed(seen: BatchRolloutInput, changed: Sequence[Untyped]) -> BatchRolloutInput:
     """What would be seen once the workloads of the file are applied."""
     if seen.workloads is None or not changed:
         return seen

@@ -36,7 +36,7 @@ from kedge.plan.batching.rollout_story import (
     rollout_line,
     tell_rollout,
 )
-from kedge.plan.batching.rollout_verbs import Verb, answer_to
+from kedge.plan.batching.rollout_verbs import RolloutVerb, answer_to
 from kedge.plan.fields import at
 from kedge.plan.text import listed, natural
 
@@ -241,7 +241,7 @@ def _explained(story: RolloutStory, part: str | None) -> tuple[list[str], Any]:
 # Verbs that change something
 
 
-def rollout_verb(hub: Hub, verb: Verb, name: str, namespace: str | None, *, must_be: bool = False) -> bool:
+def rollout_verb(hub: Hub, verb: RolloutVerb, name: str, namespace: str | None, *, must_be: bool = False) -> bool:
     """Do it and say so. False if this is no rollout; with `must_be` an error then."""
     home = home_of(hub)
 
@@ -260,7 +260,7 @@ def rollout_verb(hub: Hub, verb: Verb, name: str, namespace: str | None, *, must
     return said is not None
 
 
-async def do_verb(client: Client, verb: Verb, which: RolloutName) -> str:
+async def do_verb(client: Client, verb: RolloutVerb, which: RolloutName) -> str:
     """Do it. Returns the message."""
     rollout = await _read(client, which)
     answer = accepted(answer_to(verb, rollout))

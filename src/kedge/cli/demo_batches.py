@@ -29,7 +29,7 @@ from kedge.kube.clock import Clock, SystemClock
 from kedge.kube.patches import MergePatch
 from kedge.operator_role import OperatorOptions
 from kedge.plan.batching.rollout_story import RolloutStory
-from kedge.plan.batching.rollout_verbs import Verb
+from kedge.plan.batching.rollout_verbs import RolloutVerb
 from kedge.plan.text import counted, listed
 from kedge.plan.workloads.pods import is_active, is_ready
 
@@ -138,7 +138,7 @@ class BatchesDemo:
     async def _roll_back(self) -> None:
         self._told.heading("The way back, with one command.")
         self._told.command(f"kedge rollback rollouttrait/{NAME} -n {NAMESPACE}")
-        self._told.say(await do_verb(self._client, Verb.rollback, RolloutName(RolloutTrait, NAMESPACE, NAME)))
+        self._told.say(await do_verb(self._client, RolloutVerb.rollback, RolloutName(RolloutTrait, NAMESPACE, NAME)))
         await self._expect_end({"app:2": PODS})
         if self._seen.there() != {"app:2": PODS}:
             raise DemoFailed(f"there are other pods than those of app:2: {dict(self._seen.there())}")

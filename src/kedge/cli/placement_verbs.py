@@ -16,9 +16,9 @@ from kedge.plan.explaining.history import Revision, revisions
 from kedge.plan.explaining.verbs import pause, resume, unpin
 from kedge.plan.placements import is_external
 from kedge.plan.revisions import newest_resources, resource_index
-from kedge.plan.staging.verbs import Verb
+from kedge.plan.staging.verbs import RunVerb
 from kedge.plan.text import listed
-from kedge.plan.verbs import Answer
+from kedge.plan.verbs import VerbAnswer
 
 
 def run_pause(hub: Hub, name: str, namespace: str | None) -> None:
@@ -34,7 +34,7 @@ def run_pause(hub: Hub, name: str, namespace: str | None) -> None:
 def run_resume(hub: Hub, name: str, namespace: str | None) -> None:
     """Resume the rollout, or a stopped run."""
     if hub.ask(lambda client: is_run(client, name, namespace)):
-        run_verb(hub, Verb.resume, name, namespace)
+        run_verb(hub, RunVerb.resume, name, namespace)
         return
 
     async def question(client: Client) -> str:
@@ -96,7 +96,7 @@ async def _rolling(client: Client, name: str, namespace: str | None) -> Placemen
     return found
 
 
-async def _done(found: PlacementTarget, answer: Answer) -> str:
+async def _done(found: PlacementTarget, answer: VerbAnswer) -> str:
     """Write the patch of an answer, unless it refuses. Returns its message."""
     if accepted(answer).patch:
         await _patch(found, answer.patch)

@@ -42,8 +42,8 @@ from kedge.simulate.preview.fleet_state import (
     parse_objects,
     to_yaml,
 )
-from kedge.simulate.preview.runner import Assumptions, Change, measured_times, run_preview, worst_case
-from kedge.simulate.preview.trial import Refused, read_trial, run_trial
+from kedge.simulate.preview.runner import Assumptions, PreviewChange, measured_times, run_preview, worst_case
+from kedge.simulate.preview.trial import TrialRefused, read_trial, run_trial
 
 _PROGRESS_EVERY: Final = 0.5  # seconds
 _CLEAR_LINE: Final = "\r\033[K"
@@ -76,10 +76,10 @@ def run_preview_command(hub: Hub, options: PreviewOptions, changed: tuple[Untype
             return None
     targets = _found(fleet, targets, changed)
     _check_members(fleet, options)
-    return _played(fleet, Change(targets, changed), options)
+    return _played(fleet, PreviewChange(targets, changed), options)
 
 
-def _played(fleet: FleetState, change: Change, options: PreviewOptions) -> PreviewResult:
+def _played(fleet: FleetState, change: PreviewChange, options: PreviewOptions) -> PreviewResult:
     times = measured_times(fleet)
     times = replace(times, given=options.ready, for_all=options.ready_all, failing=frozenset(options.fail))
     assumptions = Assumptions(
@@ -238,7 +238,7 @@ def tried(hub: Hub, objects: Sequence[Untyped], who: str, *, with_rules: bool = 
         trial = hub.ask(lambda client: read_trial(client, objects, with_rules=with_rules))
         with quiet_logs():
             return run_trial(trial)
-    except Refused as error:
+    except TrialRefused as error:
         raise click.ClickException(f"{who} would refuse {error}") from error
 
 

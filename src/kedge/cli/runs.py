@@ -37,9 +37,9 @@ from kedge.plan.staging.progress import creation_order
 from kedge.plan.staging.rollbacks import retried, rollback_run_of
 from kedge.plan.staging.run_observation import RunObjects, approval_names, observe_run, resources_of, run_waits
 from kedge.plan.staging.run_story import RunStory, StageStory, tell_run
-from kedge.plan.staging.verbs import Verb, answer_to
+from kedge.plan.staging.verbs import RunVerb, answer_to
 from kedge.plan.text import age, listed, moment
-from kedge.plan.verbs import Answer
+from kedge.plan.verbs import VerbAnswer
 
 BAR: Final = 20  # letters
 
@@ -90,7 +90,7 @@ async def approve(
 ) -> str:
     """Approve the only stage of a run that waits for approval, or this stage. Returns the message for the user."""
     which, run = await find_run(client, name, namespace)
-    accepted(answer_to(Verb.approve, run, await rollback_of_run(client, which, run)))
+    accepted(answer_to(RunVerb.approve, run, await rollback_of_run(client, which, run)))
     asked = await _asked(client, which, run)
     wanted = [one for one in asked if stage in (None, one.spec.target_stage)]
     if not wanted:
@@ -154,7 +154,7 @@ def _me() -> str:
 # Stop, resume, retry, roll back
 
 
-def run_verb(hub: Hub, verb: Verb, name: str, namespace: str | None) -> None:
+def run_verb(hub: Hub, verb: RunVerb, name: str, namespace: str | None) -> None:
     """Stop, resume or retry a run."""
 
     async def question(client: Client) -> str:
@@ -176,7 +176,7 @@ async def roll_back_run(client: Client, name: str, namespace: str | None = None)
     """Create the run that gives the clusters of a run back what they had, unless it exists. Returns the message."""
     which, run = await find_run(client, name, namespace)
     rollback = await rollback_of_run(client, which, run)
-    answer = accepted(answer_to(Verb.rollback, run, rollback))
+    answer = accepted(answer_to(RunVerb.rollback, run, rollback))
     if rollback is not None:
         return answer.message
     by, _ = await roll_back(client, which.kinds, run, manager=MANAGER)
@@ -188,7 +188,7 @@ async def rollback_of_run(client: Client, which: PlacementName, run: Run) -> Run
     return rollback_run_of(run, (await client.list(which.kinds.run, which.namespace)).items)
 
 
-def accepted(answer: Answer) -> Answer:
+def accepted(answer: VerbAnswer) -> VerbAnswer:
     """The answer. If it is a refusal, the command ends with its message."""
     if answer.is_refused:
         raise click.ClickException(answer.message)

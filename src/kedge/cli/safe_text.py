@@ -12,9 +12,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kedge.plan.explaining.places import Place
+from kedge.plan.explaining.cluster_places import ClusterPlace
+from kedge.plan.explaining.placed_objects import PlacedObject
 from kedge.plan.explaining.story import Story
-from kedge.plan.explaining.things import Thing
 from kedge.plan.state import State
 
 LONGEST: Final = 1000
@@ -58,16 +58,19 @@ def bounded(story: Story) -> Story:
     )
 
 
-def bounded_place(place: Place) -> Place:
+def bounded_place(place: ClusterPlace) -> ClusterPlace:
     """One cluster of a story, likewise."""
-    things = tuple(Thing(shortened(one.what, LONGEST_NAME), one.state, _cut_why(one)) for one in place.things)
+    things = tuple(PlacedObject(shortened(one.what, LONGEST_NAME), one.state, _cut_why(one)) for one in place.things)
     left_out = len(things) - MOST_OBJECTS
     if left_out > 0:
-        things = (*things[:MOST_OBJECTS], Thing(f"and {left_out} more objects", State.unknown, "-o json shows all"))
+        things = (
+            *things[:MOST_OBJECTS],
+            PlacedObject(f"and {left_out} more objects", State.unknown, "-o json shows all"),
+        )
     return replace(place, why=shortened(place.why), things=things)
 
 
-def _cut_why(thing: Thing) -> str:
+def _cut_why(thing: PlacedObject) -> str:
     """Its message, which mostly begins with the object's name: that is cut as the name is, so that they still agree."""
     if len(thing.what) > LONGEST_NAME and thing.why.startswith(thing.what):
         return shortened(shortened(thing.what, LONGEST_NAME) + thing.why.removeprefix(thing.what))

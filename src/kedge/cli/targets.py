@@ -29,8 +29,8 @@ from kedge.kube.connect.config import ConfigError, load
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.errors import ApiError, Forbidden, KubeError, NotFound, Unauthorized, Unreachable
 from kedge.plan.explaining.freshness import against_lease, against_placement, against_selection, needs_selection
+from kedge.plan.explaining.placed_objects import without_manifests
 from kedge.plan.explaining.story import Story, tell
-from kedge.plan.explaining.things import without_manifests
 from kedge.plan.placements import is_external
 from kedge.plan.revisions import is_master, resource_index
 from kedge.plan.selecting.kinds import KEPT_WHERE_WORKLOADS_RUN

@@ -171,9 +171,9 @@ def pause(placement: str, namespace: str | None, hub: Hub) -> None:
     """Pause the rollout of a placement, or a rollout in batches."""
     from kedge.cli.batches import rollout_verb
     from kedge.cli.placement_verbs import run_pause
-    from kedge.plan.batching.rollout_verbs import Verb
+    from kedge.plan.batching.rollout_verbs import RolloutVerb
 
-    if not rollout_verb(hub, Verb.pause, placement, namespace):
+    if not rollout_verb(hub, RolloutVerb.pause, placement, namespace):
         run_pause(hub, placement, namespace)
 
 
@@ -184,9 +184,9 @@ def resume(placement: str, namespace: str | None, hub: Hub) -> None:
     """Resume a paused placement, a stopped staged update run or a paused rollout in batches."""
     from kedge.cli.batches import rollout_verb
     from kedge.cli.placement_verbs import run_resume
-    from kedge.plan.batching.rollout_verbs import Verb
+    from kedge.plan.batching.rollout_verbs import RolloutVerb
 
-    if not rollout_verb(hub, Verb.resume, placement, namespace):
+    if not rollout_verb(hub, RolloutVerb.resume, placement, namespace):
         run_resume(hub, placement, namespace)
 
 
@@ -215,9 +215,9 @@ def rollback(placement: str, namespace: str | None, index: int | None, hub: Hub)
     """
     from kedge.cli.batches import rollout_verb
     from kedge.cli.placement_verbs import run_rollback
-    from kedge.plan.batching.rollout_verbs import Verb
+    from kedge.plan.batching.rollout_verbs import RolloutVerb
 
-    if index is not None or not rollout_verb(hub, Verb.rollback, placement, namespace):
+    if index is not None or not rollout_verb(hub, RolloutVerb.rollback, placement, namespace):
         run_rollback(hub, placement, namespace, index)
 
 
@@ -251,9 +251,9 @@ def stop(run: str, namespace: str | None, hub: Hub) -> None:
     Clusters that are being updated finish. No other cluster starts.
     """
     from kedge.cli.runs import run_verb
-    from kedge.plan.staging.verbs import Verb
+    from kedge.plan.staging.verbs import RunVerb
 
-    run_verb(hub, Verb.stop, run, namespace)
+    run_verb(hub, RunVerb.stop, run, namespace)
 
 
 @click.command()
@@ -265,9 +265,9 @@ def abort(placement: str, namespace: str | None, hub: Hub) -> None:
     `kedge retry` starts it again, `kedge rollback` goes back.
     """
     from kedge.cli.batches import rollout_verb
-    from kedge.plan.batching.rollout_verbs import Verb
+    from kedge.plan.batching.rollout_verbs import RolloutVerb
 
-    rollout_verb(hub, Verb.abort, placement, namespace, must_be=True)
+    rollout_verb(hub, RolloutVerb.abort, placement, namespace, must_be=True)
 
 
 @click.command()
@@ -277,11 +277,11 @@ def retry(placement: str, namespace: str | None, hub: Hub) -> None:
     """Retry what failed in a staged update run, or start a failed rollout in batches again."""
     from kedge.cli.batches import rollout_verb
     from kedge.cli.runs import run_verb
-    from kedge.plan.batching.rollout_verbs import Verb as RolloutVerb
-    from kedge.plan.staging.verbs import Verb
+    from kedge.plan.batching.rollout_verbs import RolloutVerb
+    from kedge.plan.staging.verbs import RunVerb
 
     if not rollout_verb(hub, RolloutVerb.retry, placement, namespace):
-        run_verb(hub, Verb.retry, placement, namespace)
+        run_verb(hub, RunVerb.retry, placement, namespace)
 
 
 @click.command()

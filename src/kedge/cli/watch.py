@@ -32,8 +32,8 @@ from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of
 from kedge.kube.errors import Unreachable
 from kedge.plan.explaining.phrases import of_place, separate_doubt, summary
+from kedge.plan.explaining.placed_objects import without_manifests
 from kedge.plan.explaining.story import Story, tell
-from kedge.plan.explaining.things import without_manifests
 from kedge.plan.staging.run_story import RunStory, tell_run
 
 REDRAW_EVERY: Final = 0.1

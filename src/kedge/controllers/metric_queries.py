@@ -33,7 +33,7 @@ from kedge.kube.connect.outbound import Call, Outbound, OutboundFailed, fetch_wi
 from kedge.kube.errors import Forbidden, NotFound, NotUnderstood
 from kedge.plan.measuring.measurement import Measurement, NotMeasured
 from kedge.plan.measuring.prometheus import QUERY_PATH, read_answer
-from kedge.plan.measuring.query import MetricSubject, Refused, query_of
+from kedge.plan.measuring.query import MetricSubject, QueryRefused, query_of
 from kedge.plan.text import object_name
 
 TIMEOUT: Final = 10.0
@@ -100,7 +100,7 @@ class MetricQueries:
             template = await self._client.get(MetricTemplate, ref.name, namespace)
             query = query_of(template, metric, subject)
             access = await self._access(template, namespace)
-        except (NotFound, Forbidden, NotUnderstood, Refused) as error:
+        except (NotFound, Forbidden, NotUnderstood, QueryRefused) as error:
             return NotMeasured(f"{object_name('MetricTemplate', namespace, ref.name)}: {_why(error)}")
         call = _call(template, query, access, metric.name)
         server = URL(call.url).host or ""
@@ -130,7 +130,7 @@ class MetricQueries:
         try:
             found = await self._client.get(_SECRETS, ref.name, namespace)
         except (NotFound, Forbidden, NotUnderstood) as error:
-            raise Refused(f"Secret {ref.name}: {_why(error)}") from None
+            raise QueryRefused(f"Secret {ref.name}: {_why(error)}") from None
         return _access_of(found.get("data") or {}, ref.name)
 
 
@@ -146,14 +146,14 @@ def _call(template: MetricTemplate, query: str, access: _Access, name: str) -> C
 
 
 def _access_of(data: Mapping[str, str], name: str) -> _Access:
-    """What a Secret gives. Raises Refused if it holds nothing of use."""
+    """What a Secret gives. Raises QueryRefused if it holds nothing of use."""
     try:
         values = {key: b64decode(value, validate=True) for key, value in data.items()}
         username, password, token = (
             values[key].decode() if key in values else None for key in ("username", "password", "token")
         )
     except (binascii.Error, UnicodeDecodeError):
-        raise Refused(f"Secret {name} cannot be read") from None
+        raise QueryRefused(f"Secret {name} cannot be read") from None
     ca = values.get("ca.crt")
     if username is not None and password is not None:
         return _Access(basic(username, password), ca)
@@ -161,10 +161,10 @@ def _access_of(data: Mapping[str, str], name: str) -> _Access:
         return _Access(f"Bearer {token.strip()}", ca)
     if ca is not None and username is None and password is None:
         return _Access("", ca)
-    raise Refused(f"Secret {name} holds neither username and password nor token")
+    raise QueryRefused(f"Secret {name} holds neither username and password nor token")
 
 
-def _why(error: NotFound | Forbidden | NotUnderstood | Refused) -> str:
+def _why(error: NotFound | Forbidden | NotUnderstood | QueryRefused) -> str:
     if isinstance(error, NotFound):
         return "it does not exist"
     if isinstance(error, NotUnderstood):

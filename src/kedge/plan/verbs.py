@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 
-class Answer(Struct, frozen=True):
+class VerbAnswer(Struct, frozen=True):
     """The answer to a command: a message, and a merge patch of the object, which may be empty."""
 
     message: str
@@ -17,6 +17,6 @@ class Answer(Struct, frozen=True):
     """Whether the command is refused: then nothing is written."""
 
 
-def refused(message: str) -> Answer:
+def refused(message: str) -> VerbAnswer:
     """A refusal, and why."""
-    return Answer(message, is_refused=True)
+    return VerbAnswer(message, is_refused=True)

@@ -47,7 +47,7 @@ from kedge.plan.aligning.names import work_name, work_namespace
 from kedge.plan.aligning.overriding import overridden
 from kedge.plan.aligning.propagating import propagated
 from kedge.plan.aligning.reflecting import reflected
-from kedge.plan.aligning.scheduling import Candidate
+from kedge.plan.aligning.scheduling import CandidateCluster
 from kedge.plan.fields import patched
 
 TEMPLATES = untyped(Deployment.resource)
@@ -105,7 +105,7 @@ class BindingController:
             binding = await self._client.patch(ResourceBinding, key.name, MergePatch(body), key.namespace)
         for target in binding.spec.clusters:
             own = patched(propagated(template), {"spec": {"replicas": target.replicas}})
-            manifest = overridden(own, Candidate(target.name, {}), overrides).obj
+            manifest = overridden(own, CandidateCluster(target.name, {}), overrides).obj
             await self._ensure(binding, target.name, manifest)
         return Outcome.done
 

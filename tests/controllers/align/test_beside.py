@@ -20,7 +20,7 @@ from kedge.api.karmada.overrides import OverridePolicy
 from kedge.api.pods import Pod
 from kedge.cli.binding_target import BindingName, BindingReader
 from kedge.kube.patches import MergePatch
-from kedge.plan.aligning.binding_story import Share
+from kedge.plan.aligning.binding_story import PodShare
 from kedge.plan.state import State
 from kedge.plan.workloads.pods import is_ready
 from support.virtual import run
@@ -178,8 +178,8 @@ def test_what_a_cluster_waits_for_is_said_by_the_binding_an_event_and_the_verbs(
             assert story == (await BindingReader(here.hub).stories(ResourceBinding, None))[0]
             told = {one.name: one for one in story.clusters}
             assert (told[waiter].state, told[waiter].why) == (State.waiting, waits)
-            assert (told[holder].state, told[holder].granted) == (State.moving, Share(2, 1))
-            assert (story.in_flight, story.total("available"), story.fewest) == (Share(2, 1), 8, 8)
+            assert (told[holder].state, told[holder].granted) == (State.moving, PodShare(2, 1))
+            assert (story.in_flight, story.total("available"), story.fewest) == (PodShare(2, 1), 8, 8)
             binding, _ = await BindingReader(here.hub).one(which)
             assert await BindingReader(here.hub).is_aligned_beside(binding)
             await here.opt(None)

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from kedge.controllers.batch.observing import Current, RolloutObserver
+from kedge.controllers.batch.observing import BatchRolloutObserver, Current
 from kedge.kube.queue import Key
-from kedge.plan.batching.steps import RolloutInput
+from kedge.plan.batching.steps import BatchRolloutInput
 from support.virtual import run
 
 
-class SlowRead(RolloutObserver):
+class SlowRead(BatchRolloutObserver):
     """Everything is there at once, but for the rollout itself."""
 
     def __init__(self, seconds: float) -> None:
@@ -27,9 +27,9 @@ class SlowRead(RolloutObserver):
         await asyncio.sleep(self._seconds)
         return current
 
-    async def observe(self, key: Key, current: Current) -> RolloutInput:
+    async def observe(self, key: Key, current: Current) -> BatchRolloutInput:
         self.looked.append(asyncio.get_running_loop().time())
-        return cast("RolloutInput", len(self.looked))
+        return cast("BatchRolloutInput", len(self.looked))
 
 
 @pytest.mark.parametrize(("seconds", "looks"), [(0.5, 1), (6.0, 2)])

@@ -19,11 +19,11 @@ from kedge.kube.codec import Codec, Untyped
 from kedge.kube.limits import Limiter
 from kedge.kube.patches import MergePatch
 from kedge.plan.applying.manifests import DesiredObject, read_manifests
-from kedge.plan.applying.ownership import Owner
+from kedge.plan.applying.ownership import WorkOwner
 from support.stage import LoopClock
 from support.virtual import run
 
-OWNER = Owner("web-work", "6a1f7e3c-0000-4000-8000-000000000000")
+OWNER = WorkOwner("web-work", "6a1f7e3c-0000-4000-8000-000000000000")
 OURS, THEIRS = st.sampled_from("abcd"), st.sampled_from("wxyz")
 WORDS = st.sampled_from(["1", "2", ""])
 OUR_DATA, THEIR_DATA = st.dictionaries(OURS, WORDS, max_size=4), st.dictionaries(THEIRS, WORDS, max_size=3)

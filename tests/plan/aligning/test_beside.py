@@ -20,7 +20,7 @@ from kedge.plan.aligning.beside import BesideInput, plan_beside
 from kedge.plan.aligning.beside_policies import policy_problem
 from kedge.plan.aligning.interpreter import aim_of, calculate_template_hash
 from kedge.plan.aligning.ledger import Spec
-from kedge.plan.aligning.turns import Record, Turn, TurnCode, read_turns, turns_text
+from kedge.plan.aligning.turns import Turn, TurnCode, TurnRecord, read_turns, turns_text
 from kedge.plan.aligning.wait_text import wait_sentence
 from plan.aligning.members import DeploymentMember
 
@@ -133,7 +133,7 @@ class Karmada:
         self.random, self.case = Random(seed), case
         self.wanted = {f"c{number}": replicas for number, replicas in enumerate(case.replicas)}
         self.image, self.edits, self.is_paused = "v1", 1, False
-        self.record, self.overrides = Record(), dict[str, Any]()
+        self.record, self.overrides = TurnRecord(), dict[str, Any]()
         self.suspended: set[str] = set(self.wanted) if is_new else set()
         self.sites = [
             Site(name, number, self._propagated(name), tells_seq=tells_seq, is_new=is_new)

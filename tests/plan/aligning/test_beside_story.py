@@ -12,7 +12,7 @@ from kedge.api.karmada.keys import ALIGN, CLUSTER_POLICY_NAME, POLICY_NAME, POLI
 from kedge.api.karmada.policies import ClusterPropagationPolicy, PropagationPolicy
 from kedge.plan.aligning.beside import BesideInput, plan_beside
 from kedge.plan.aligning.beside_policies import PolicyName, asks_for_alignment, override_name, policy_name
-from kedge.plan.aligning.binding_story import BindingStory, Share, binding_line, explained_binding, tell_beside
+from kedge.plan.aligning.binding_story import BindingStory, PodShare, binding_line, explained_binding, tell_beside
 from kedge.plan.state import State
 from plan.aligning.test_beside import Case, Karmada
 
@@ -53,7 +53,7 @@ def at_rest() -> Karmada:
 
 def test_at_rest_all_is_available_and_nothing_is_held() -> None:
     story = look(at_rest())
-    assert (story.state, story.is_done, story.in_flight) == (State.available, True, Share())
+    assert (story.state, story.is_done, story.in_flight) == (State.available, True, PodShare())
     assert binding_line(story) == (
         "Deployment shop/web in 2 clusters: 10 of 10 pods updated, available 10 (>= 8), pods 10 (<= 11);"
         " in flight 0+0 of 2+1, proven 10"
@@ -72,7 +72,7 @@ def test_in_a_release_one_cluster_has_its_turn_and_the_other_says_whom_it_waits_
     turn = look(karmada)
     waits, moving = turn.clusters
     assert moving.why == "it is let through: it has not reported yet that it acts on what it was granted"
-    assert (moving.state, moving.in_flight, moving.written, moving.acknowledged) == (State.moving, Share(2, 1), 1, 0)
+    assert (moving.state, moving.in_flight, moving.written, moving.acknowledged) == (State.moving, PodShare(2, 1), 1, 0)
     assert waits.why.endswith("c1 holds that until new pods there are available")
     assert explained_binding(turn)[-1] == "  write 1 is not acknowledged: its last report is about none of them"
 

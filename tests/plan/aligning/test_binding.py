@@ -17,7 +17,7 @@ from kedge.plan.aligning.binding import BindingInput, BindingPlan, BoundCluster,
 from kedge.plan.aligning.interpreter import revised, sequence_of
 from kedge.plan.aligning.ledger import Spec
 from kedge.plan.aligning.ledger_text import Ledger, ledger_text
-from kedge.plan.aligning.scheduling import Candidate
+from kedge.plan.aligning.scheduling import CandidateCluster
 
 
 def deployment(image: str = "app:1", **spec: Any) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def work(manifest: Any, *, updated: int | None = None, seq: int | None = None, g
 
 
 def seen(template: dict[str, Any] | None, works: dict[str, Work | None], **given: Any) -> BindingInput:
-    clusters = {name: BoundCluster(Candidate(name), work=one) for name, one in works.items()}
+    clusters = {name: BoundCluster(CandidateCluster(name), work=one) for name, one in works.items()}
     return BindingInput(given.pop("spec", bound(a=4, b=6)), template, clusters, **given)
 
 
@@ -295,7 +295,7 @@ def test_a_cluster_that_is_not_there_any_more_stays_in_the_ledger_and_is_not_wri
 def test_a_spec_whose_template_nobody_has_any_more_is_not_written() -> None:
     first, works = deployed()
     second = plan_binding(seen(deployment("app:2"), works, ledger=ledger_text(first.ledger)))
-    clusters = {name: BoundCluster(Candidate(name), name != "b", one) for name, one in works.items()}
+    clusters = {name: BoundCluster(CandidateCluster(name), name != "b", one) for name, one in works.items()}
     given = seen(deployment("app:3"), works, ledger=ledger_text(second.ledger))
     plan = plan_binding(msgspec.structs.replace(given, clusters=clusters))
     assert set(plan.manifests) == {"a"}

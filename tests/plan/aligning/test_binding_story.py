@@ -14,7 +14,7 @@ from kedge.api.karmada.works import Work, WorkStatus
 from kedge.plan.aligning.binding import BindingInput, plan_binding
 from kedge.plan.aligning.binding_story import (
     BindingStory,
-    Share,
+    PodShare,
     binding_line,
     cluster_line,
     explained_binding,
@@ -74,7 +74,7 @@ def test_a_binding_at_rest_is_available_and_holds_nothing() -> None:
     first, works = deployed()
     story = told(seen(deployment(), works, ledger=ledger_text(first.ledger)))
     assert (story.state, story.is_done, story.why) == (State.available, True, "")
-    assert (story.in_flight, story.total("proven"), story.fewest, story.most) == (Share(), 10, 8, 11)
+    assert (story.in_flight, story.total("proven"), story.fewest, story.most) == (PodShare(), 10, 8, 11)
     assert binding_line(story) == (
         "Deployment shop/demo in 2 clusters: 10 of 10 pods updated, available 10 (>= 8), pods 10 (<= 11);"
         " in flight 0+0 of 2+1, proven 10"
@@ -93,8 +93,8 @@ def test_what_may_be_written_now_is_next() -> None:
 def test_one_cluster_rolls_and_the_other_says_whom_it_waits_for() -> None:
     story = told(under_way(updated=2))
     a, b = story.clusters
-    assert (b.state, b.granted, b.in_flight, b.proven) == (State.moving, Share(2, 1), Share(2, 1), 2)
-    assert (a.state, a.granted, a.in_flight, a.why) == (State.waiting, Share(0, 1), Share(), WAITS)
+    assert (b.state, b.granted, b.in_flight, b.proven) == (State.moving, PodShare(2, 1), PodShare(2, 1), 2)
+    assert (a.state, a.granted, a.in_flight, a.why) == (State.waiting, PodShare(0, 1), PodShare(), WAITS)
     assert cluster_line(story, b) == (
         "2 of 6 pods updated, 6 available; granted 2+1, in flight 2+1, proven 2: it replaces its pods with what it"
         " holds: 2 of 6 pods"
@@ -252,7 +252,7 @@ def test_a_copy_that_is_applied_is_done_when_it_is_healthy(counts: dict[str, int
     story = told(seen(deployment(), {"a": given}, is_divided=False, spec=bound(a=10)))
     assert story.clusters[0].state is state
     assert explained_binding(story)[1:] == [f"a: {state.value}"]
-    assert (story.replicas, story.fewest, story.most, story.budget) == (0, 0, 0, Share())
+    assert (story.replicas, story.fewest, story.most, story.budget) == (0, 0, 0, PodShare())
 
 
 def test_why_nothing_is_scheduled_is_said_as_the_scheduler_says_it() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from kedge.api.karmada.overrides import ClusterOverridePolicy, OverridePolicy
 from kedge.plan.aligning.overriding import AnyOverridePolicy, NotOverridden, Overridden, overridden
-from kedge.plan.aligning.scheduling import Candidate
+from kedge.plan.aligning.scheduling import CandidateCluster
 
-HERE = Candidate("asia", {"tier": "prod"})
+HERE = CandidateCluster("asia", {"tier": "prod"})
 OBJECT: dict[str, Any] = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",

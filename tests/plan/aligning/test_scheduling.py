@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from kedge.api.karmada.policies import ClusterAffinity, Placement
-from kedge.plan.aligning.scheduling import Candidate, NotScheduled, apportioned, is_meant, schedule
+from kedge.plan.aligning.scheduling import CandidateCluster, NotScheduled, apportioned, is_meant, schedule
 
-EUROPE = Candidate("europe", {"tier": "prod"})
-ASIA = Candidate("asia", {"tier": "test"})
-CLUSTERS = [EUROPE, ASIA, Candidate("africa")]
+EUROPE = CandidateCluster("europe", {"tier": "prod"})
+ASIA = CandidateCluster("asia", {"tier": "test"})
+CLUSTERS = [EUROPE, ASIA, CandidateCluster("africa")]
 
 
 def placement(text: str) -> Placement:

@@ -20,9 +20,9 @@ from kedge.plan.applying.apply_configuration import (
     without_last_applied,
 )
 from kedge.plan.applying.manifests import DesiredObject, read_manifests
-from kedge.plan.applying.ownership import Owner, is_applied_work, refusal, unsupported
+from kedge.plan.applying.ownership import WorkOwner, is_applied_work, refusal, unsupported
 
-OWNER = Owner("crp-work", "UUID")
+OWNER = WorkOwner("crp-work", "UUID")
 NAMESPACE = {
     "apiVersion": "v1",
     "kind": "Namespace",
@@ -162,8 +162,8 @@ def owned_by(
 
 
 OURS = OWNER.reference
-ANOTHER = Owner("other-work", "2").reference
-BEFORE = Owner("crp-work", "of another time").reference
+ANOTHER = WorkOwner("other-work", "2").reference
+BEFORE = WorkOwner("crp-work", "of another time").reference
 SHARING = ApplyStrategy(allow_co_ownership=True)
 NEVER = ApplyStrategy(when_to_take_over=WhenToTakeOver.never)
 IF_NO_DIFF = ApplyStrategy(when_to_take_over=WhenToTakeOver.if_no_diff)

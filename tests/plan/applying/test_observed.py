@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kedge.plan.applying.observed import content_of, is_placed, observe, status_of
-from kedge.plan.applying.ownership import Owner
+from kedge.plan.applying.ownership import WorkOwner
 
 CONFIG: dict[str, Any] = {
     "apiVersion": "v1",
@@ -36,14 +36,14 @@ def test_a_status_and_what_the_server_counts_are_no_change_and_all_else_is() -> 
         with_metadata(plain, labels={"a": "b"}),
         with_metadata(plain, annotations={"a": "b"}),
         with_metadata(plain, finalizers=["x"]),
-        with_metadata(plain, ownerReferences=[Owner("w", "1").reference]),
+        with_metadata(plain, ownerReferences=[WorkOwner("w", "1").reference]),
         {**plain, "spec": {"replicas": 2}},
     ]
     assert len({content_of(one) for one in (plain, *others)}) == len(others) + 1
 
 
 def test_only_who_it_is_and_whose_is_kept() -> None:
-    owners = [Owner("w", "1").reference, {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "2"}]
+    owners = [WorkOwner("w", "1").reference, {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "2"}]
     kept = observe(with_metadata(DEPLOYMENT, uid="7", labels={"a": "b"}, ownerReferences=owners)).metadata
     assert (kept.name, kept.namespace, kept.uid, kept.labels) == ("web", "shop", "7", {})
     assert [owner.name for owner in kept.owner_references] == ["w"]
@@ -52,7 +52,7 @@ def test_only_who_it_is_and_whose_is_kept() -> None:
 def test_what_no_work_placed_does_not_count() -> None:
     assert not is_placed(CONFIG)
     assert not is_placed(with_metadata(CONFIG, ownerReferences=[{"apiVersion": "x/v1", "kind": "AppliedWork"}]))
-    assert is_placed(with_metadata(CONFIG, ownerReferences=[Owner("w", "1").reference]))
+    assert is_placed(with_metadata(CONFIG, ownerReferences=[WorkOwner("w", "1").reference]))
 
 
 DIFFERENCES: list[tuple[dict[str, Any], bool]] = [

@@ -13,10 +13,10 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.pods import PodStatus
 from kedge.plan.availability import Verdict
 from kedge.plan.availability.pod_trouble import PodTrouble, explained, trouble_of
-from kedge.plan.workloads.pods import Workload
+from kedge.plan.workloads.pods import PodWorkload
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
-WEB = Workload("apps", "Deployment", "shop", "web")
+WEB = PodWorkload("apps", "Deployment", "shop", "web")
 DOWN = Verdict(available=False, trackable=True, message="Deployment shop/web has 1 of 3 updated replicas")
 UP = Verdict(available=True, trackable=True, message="Deployment shop/web has 3 of 3 replicas updated and available")
 
@@ -106,17 +106,17 @@ def test_a_pod_says_what_is_wrong_with_it(found: PodStatus, words: str) -> None:
     ("found", "owner"),
     [
         (meta(), (WEB, "web-5d4f")),
-        (meta(name="web-of-others"), (Workload("apps", "ReplicaSet", "shop", "web-of-others"), "web-of-others")),
-        (meta(labels={}), (Workload("apps", "ReplicaSet", "shop", "web-5d4f"), "web-5d4f")),
-        (meta("StatefulSet", "db"), (Workload("apps", "StatefulSet", "shop", "db"), "db")),
-        (meta("Job", "once", "batch/v1"), (Workload("batch", "Job", "shop", "once"), "once")),
-        (meta("Node", "n", "v1"), (Workload("", "Node", "shop", "n"), "n")),
+        (meta(name="web-of-others"), (PodWorkload("apps", "ReplicaSet", "shop", "web-of-others"), "web-of-others")),
+        (meta(labels={}), (PodWorkload("apps", "ReplicaSet", "shop", "web-5d4f"), "web-5d4f")),
+        (meta("StatefulSet", "db"), (PodWorkload("apps", "StatefulSet", "shop", "db"), "db")),
+        (meta("Job", "once", "batch/v1"), (PodWorkload("batch", "Job", "shop", "once"), "once")),
+        (meta("Node", "n", "v1"), (PodWorkload("", "Node", "shop", "n"), "n")),
         (meta(ownerReferences=[]), None),
         (meta(ownerReferences=[{"apiVersion": "v1", "kind": "A", "name": "a", "uid": "u"}]), None),
         (meta(deletionTimestamp=NOW), None),
     ],
 )  # fmt: skip
-def test_trouble_concerns_the_workload_of_the_pod(found: ObjectMeta, owner: tuple[Workload, str] | None) -> None:
+def test_trouble_concerns_the_workload_of_the_pod(found: ObjectMeta, owner: tuple[PodWorkload, str] | None) -> None:
     trouble = trouble_of(found, status(waiting("ErrImagePull")))
     assert (trouble and (trouble.workload, trouble.revision)) == owner
 

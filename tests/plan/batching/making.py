@@ -21,7 +21,7 @@ from kedge.api.oam.rollout_status import BatchState, RollingState, RolloutStatus
 from kedge.plan.batching.batches import batch_at, planned
 from kedge.plan.batching.moves import DONE, Batch, Step, Workload, WorkloadRef, Workloads, Write
 from kedge.plan.batching.rollout_waits import sentence
-from kedge.plan.batching.steps import Act, Identity, RolloutInput
+from kedge.plan.batching.steps import Act, BatchRolloutInput, RolloutIdentity
 from kedge.plan.batching.waits import MoveCode
 from kedge.plan.moving.wait import Wait
 from plan.batching.in_place_worlds import CLAIM, template
@@ -137,7 +137,7 @@ class Answers:
 
 V1 = SourceRecord(api_version="apps/v1", kind="Deployment", name="v1", replicas=4)
 """What is recorded of v1."""
-WHO = Identity("Rollout", "shop", "web", "uid-1", 3)
+WHO = RolloutIdentity("Rollout", "shop", "web", "uid-1", 3)
 PLAN = plan_of(1, 2, "100%")
 """Batches of 1, 2 and 1 of 4 pods."""
 
@@ -149,7 +149,7 @@ def observed(
     plan: RolloutPlan = PLAN,
     status: dict[str, Any] | None = None,
     **more: Any,
-) -> RolloutInput:
+) -> BatchRolloutInput:
     """A rollout of 4 pods from v1 to v2 in this state."""
     states = {"rolling_state": state, "batch_rolling_state": batch}
     sources = () if state in (None, RollingState.locating) else (V1,)
@@ -162,10 +162,10 @@ def observed(
         "moving": "v2",
         **more,
     }
-    return RolloutInput(WHO, plan, found, **given)
+    return BatchRolloutInput(WHO, plan, found, **given)
 
 
-def rolling(batch: BatchState, **more: Any) -> RolloutInput:
+def rolling(batch: BatchState, **more: Any) -> BatchRolloutInput:
     return observed(RollingState.rolling, batch, **more)
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from kedge.api.oam.keys import CREATING, ROLLING_COMPONENTS, ROLLOUT_TEMPLATE
-from kedge.plan.batching.app_control import ControlledApplication, Owner, awaits, bring_in, release, taken_by
+from kedge.plan.batching.app_control import AppOwner, ControlledApplication, awaits, bring_in, release, taken_by
 from kedge.plan.batching.moves import WorkloadRef, Write
 from kedge.plan.fields import patched
 
-OWNER = Owner("core.oam.dev/v1alpha2", "ApplicationDeployment", "web", "uid-1")
+OWNER = AppOwner("core.oam.dev/v1alpha2", "ApplicationDeployment", "web", "uid-1")
 REFERENCE = {
     "apiVersion": "core.oam.dev/v1alpha2",
     "kind": "ApplicationDeployment",

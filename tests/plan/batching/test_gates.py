@@ -22,7 +22,7 @@ from kedge.plan.batching.batches import batch_at
 from kedge.plan.batching.gates import autoscalers, final_hooks, hooks, metrics, traffic, traffic_restored
 from kedge.plan.batching.rollout_waits import BatchCode
 from kedge.plan.batching.states import RolloutEvent
-from kedge.plan.batching.steps import Act, Hold, Move, Note, Query, RolloutInput
+from kedge.plan.batching.steps import Act, BatchRolloutInput, Hold, Move, Note, Query
 from kedge.plan.measuring.metric import MetricCode
 from kedge.plan.traffic.routes import RouteProblem, TrafficCode
 from plan.batching.making import (
@@ -46,7 +46,7 @@ E = RolloutEvent
 MINUTE = timedelta(minutes=1)
 
 
-def seen(plan: RolloutPlan = PLAN, **more: Any) -> RolloutInput:
+def seen(plan: RolloutPlan = PLAN, **more: Any) -> BatchRolloutInput:
     return observed(R.rolling, plan=plan, **more)
 
 
@@ -94,7 +94,7 @@ def test_a_webhook_is_called_then_obeyed() -> None:
     plan = with_hook(HookType.pre_batch_rollout)
     asking = seen(plan)
 
-    def gate(given: RolloutInput) -> Any:
+    def gate(given: BatchRolloutInput) -> Any:
         return hooks(given, HookType.pre_batch_rollout, "batchInitializing", NOW, 1)
 
     call = gate(asking)
@@ -104,7 +104,7 @@ def test_a_webhook_is_called_then_obeyed() -> None:
         for state in ("Accepted", "Refused", "Failed")
     }
 
-    def after(state: str) -> RolloutInput:
+    def after(state: str) -> BatchRolloutInput:
         return replace(asking, status=replace(asking.status, hooks=(results[state],)))
 
     assert gate(after("Accepted")) is None
@@ -164,11 +164,11 @@ def test_metrics_pass_or_fail() -> None:
 # Traffic
 
 
-def gated(given: RolloutInput, goal: int, index: int = 0) -> Any:
+def gated(given: BatchRolloutInput, goal: int, index: int = 0) -> Any:
     return traffic(given, goal, batch_at(given.plan, given.status, index, is_scale=False), NOW)
 
 
-def recorded() -> RolloutInput:
+def recorded() -> BatchRolloutInput:
     """A rollout that has recorded the weights of its route."""
     given = seen(replace(PLAN, traffic=TRAFFIC), route=ROUTE)
     found = gated(given, 1)

@@ -14,13 +14,13 @@ from kedge.api.oam.rollouts import AppRolloutStatus
 from kedge.plan.batching.hooks import (
     FINAL_ATTEMPTS,
     Answered,
-    Asking,
     HookCall,
     HookCode,
     HookIdentity,
     HookOutcome,
     HookPoint,
     HookState,
+    HookStep,
     Unanswered,
     hook_wait_text,
     next_call,
@@ -53,7 +53,7 @@ def plan(*hooks: RolloutWebhook, batch: tuple[RolloutWebhook, ...] = ()) -> Roll
     )
 
 
-def called(asking: Asking) -> HookCall:
+def called(asking: HookStep) -> HookCall:
     assert asking.call is not None
     assert asking.wait is None
     assert not asking.refused
@@ -63,7 +63,7 @@ def called(asking: Asking) -> HookCall:
 
 def ask(
     asked: RolloutPlan, status: RolloutStatus, point: HookPoint = BEFORE, now: datetime = NOW, who: HookIdentity = WHO
-) -> Asking:
+) -> HookStep:
     return next_call(asked, status, point, who, now)
 
 
@@ -144,7 +144,7 @@ def test_each_point_has_its_own_hooks(point: HookPoint, name: str) -> None:
 @pytest.mark.parametrize("batch", [None, -1, 1, 2])
 def test_the_hooks_of_a_batch_are_not_called_at_others(batch: int | None) -> None:
     asked = plan(batch=(hook(PRE),))
-    assert ask(asked, FRESH, HookPoint(PRE, batch, "batchInitializing")) == Asking()
+    assert ask(asked, FRESH, HookPoint(PRE, batch, "batchInitializing")) == HookStep()
     assert called(ask(asked, FRESH)).name == "gate"
 
 
@@ -194,7 +194,7 @@ def test_a_call_is_made_as_the_hook_says() -> None:
 def test_a_hook_that_said_yes_is_not_called_again() -> None:
     asked = plan(hook(PRE))
     status, now = answered(asked, YES)
-    assert ask(asked, status, now=now) == Asking()
+    assert ask(asked, status, now=now) == HookStep()
     assert status.hooks == (
         HookResult(
             id=status.hooks[0].id, name="gate", state="Accepted", attempts=1, message="answered with 200", time=now
@@ -214,7 +214,7 @@ def test_a_hook_that_said_yes_is_not_called_again() -> None:
 def test_a_refusal_fails_the_rollout(point: HookPoint, said: str) -> None:
     asked = plan(hook(point.type), hook(point.type, "never"))
     status, now = answered(asked, NO, point)
-    assert ask(asked, status, point, now + timedelta(days=1)) == Asking(refused=said)
+    assert ask(asked, status, point, now + timedelta(days=1)) == HookStep(refused=said)
     assert not ask(asked, status, point).is_done
     assert status.hooks[0].state == "Refused"
 

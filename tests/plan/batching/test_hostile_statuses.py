@@ -26,7 +26,7 @@ from kedge.plan.batching.rollout import step
 from kedge.plan.batching.rollout_story import explained_rollout, tell_rollout
 from kedge.plan.batching.scale_moves import ScaleMoves
 from kedge.plan.batching.states import RolloutEvent, is_others
-from kedge.plan.batching.steps import Hold, Move, RolloutInput
+from kedge.plan.batching.steps import BatchRolloutInput, Hold, Move
 from kedge.plan.workloads.clone_sets import CloneSets
 from kedge.plan.workloads.deployments import Deployments
 from plan.batching.making import NOW, V1, WAIT, WHO, Answers, deployment, plan_of, rolling, workloads
@@ -57,7 +57,7 @@ STATUSES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 
 
 @st.composite
-def observations(draw: st.DrawFn) -> RolloutInput:
+def observations(draw: st.DrawFn) -> BatchRolloutInput:
     plan: RolloutPlan = draw(PLANS)
     plan = RolloutPlan(
         rollout_batches=plan.rollout_batches,
@@ -76,7 +76,7 @@ def observations(draw: st.DrawFn) -> RolloutInput:
     ]
     found = draw(st.sampled_from(moves))
     is_located = not draw(MOSTLY_NOT)
-    return RolloutInput(
+    return BatchRolloutInput(
         WHO,
         plan,
         RolloutStatus(**draw(STATUSES)),
@@ -91,7 +91,7 @@ def observations(draw: st.DrawFn) -> RolloutInput:
 
 
 @given(observations())
-def test_no_status_fails_a_step_and_each_step_can_be_taken(seen: RolloutInput) -> None:
+def test_no_status_fails_a_step_and_each_step_can_be_taken(seen: BatchRolloutInput) -> None:
     found = step(seen, NOW)
     status = seen.status
     if isinstance(found, Move):
@@ -103,7 +103,7 @@ def test_no_status_fails_a_step_and_each_step_can_be_taken(seen: RolloutInput) -
 
 
 @given(observations())
-def test_what_another_controller_wrote_is_begun_anew_or_let_go_of_and_never_ends_well(seen: RolloutInput) -> None:
+def test_what_another_controller_wrote_is_begun_anew_or_let_go_of_and_never_ends_well(seen: BatchRolloutInput) -> None:
     if not is_others(seen.status):
         return
     found = step(seen, NOW)

@@ -22,7 +22,7 @@ from kedge.api.oam.rollout_status import (
 from kedge.api.oam.rollouts import AppRolloutStatus
 from kedge.plan.batching.progress import PAUSED, is_only_reported, moved, reported, state_of, without_future
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
-from kedge.plan.batching.states import Illegal, RolloutEvent, State
+from kedge.plan.batching.states import Illegal, RolloutEvent, RolloutState
 from kedge.plan.batching.steps import Move
 from kedge.plan.moving.wait import Wait
 from plan.batching.making import NOW
@@ -61,8 +61,8 @@ FULL = AppRolloutStatus(
 
 
 def test_a_rollout_without_a_status_is_at_the_beginning() -> None:
-    assert state_of(RolloutStatus()) == State(R.locating, B.initializing)
-    assert state_of(FULL) == State(R.rolling, B.ready)
+    assert state_of(RolloutStatus()) == RolloutState(R.locating, B.initializing)
+    assert state_of(FULL) == RolloutState(R.rolling, B.ready)
 
 
 def test_nothing_is_later_than_now() -> None:
@@ -101,7 +101,7 @@ def test_the_next_batch_is_the_next_one() -> None:
 
 
 def test_an_event_that_cannot_happen_changes_nothing() -> None:
-    assert moved(Move(E.located, FULL), FULL, LATER) == Illegal(State(R.rolling, B.ready), E.located)
+    assert moved(Move(E.located, FULL), FULL, LATER) == Illegal(RolloutState(R.rolling, B.ready), E.located)
 
 
 FORGOTTEN: dict[str, Any] = {

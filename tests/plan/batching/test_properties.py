@@ -20,7 +20,7 @@ from kedge.plan.batching.rollout import step
 from kedge.plan.batching.rollout_waits import BatchCode
 from kedge.plan.batching.sizes import BadBatches
 from kedge.plan.batching.states import ENDED, Illegal, RolloutEvent, after
-from kedge.plan.batching.steps import Act, Ended, Hold, Move, Note, RolloutInput
+from kedge.plan.batching.steps import Act, BatchRolloutInput, Ended, Hold, Move, Note
 from kedge.plan.workloads.deployments import Deployments
 from plan.batching.making import NOW, WHO, deployment, plan_of, sized, workloads
 
@@ -52,7 +52,7 @@ def deployments(draw: st.DrawFn, name: str) -> Workload:
 
 
 @st.composite
-def observations(draw: st.DrawFn, rolling: R | None = None, batch: B | None = None) -> RolloutInput:
+def observations(draw: st.DrawFn, rolling: R | None = None, batch: B | None = None) -> BatchRolloutInput:
     """Any rollout between Deployments, in any state; in this one, and with nothing in between, if it is given."""
     plan, total = draw(PLANS), draw(st.integers(0, 10))
     try:
@@ -71,7 +71,7 @@ def observations(draw: st.DrawFn, rolling: R | None = None, batch: B | None = No
     sources = [draw(deployments("v1")), draw(deployments("v0"))][: draw(st.integers(1, 2))]
     found = workloads(draw(deployments("v2")), *sources)
     is_located = not anything or draw(st.booleans())
-    return RolloutInput(
+    return BatchRolloutInput(
         WHO,
         plan if anything else replace(plan, paused=False, revert_on_delete=True),
         with_records(replace(status, **given), found),
@@ -87,12 +87,12 @@ def observations(draw: st.DrawFn, rolling: R | None = None, batch: B | None = No
 
 
 @given(observations())
-def test_the_same_observation_leads_to_the_same_step(seen: RolloutInput) -> None:
+def test_the_same_observation_leads_to_the_same_step(seen: BatchRolloutInput) -> None:
     assert step(seen, NOW) == step(seen, NOW)
 
 
 @given(observations())
-def test_every_event_is_one_that_can_happen(seen: RolloutInput) -> None:
+def test_every_event_is_one_that_can_happen(seen: BatchRolloutInput) -> None:
     found = step(seen, NOW)
     if isinstance(found, Move):
         assert not isinstance(after(state_of(seen.status), found.event), Illegal)
@@ -116,7 +116,7 @@ def test_what_has_ended_is_only_begun_anew_for_another_target_or_at_somebodys_wi
 
 
 @given(observations(R.rolling, B.ready))
-def test_no_batch_behind_the_partition_begins(seen: RolloutInput) -> None:
+def test_no_batch_behind_the_partition_begins(seen: BatchRolloutInput) -> None:
     last, found = seen.plan.last_batch, step(seen, NOW)
     is_held = last is not None and last <= seen.status.current_batch
     assert (isinstance(found, Hold) and found.wait.code == BatchCode.last_batch) is is_held
@@ -125,7 +125,7 @@ def test_no_batch_behind_the_partition_begins(seen: RolloutInput) -> None:
 
 
 @given(observations(R.rolling))
-def test_a_paused_rollout_changes_nothing(seen: RolloutInput) -> None:
+def test_a_paused_rollout_changes_nothing(seen: BatchRolloutInput) -> None:
     assert isinstance(step(replace(seen, plan=replace(seen.plan, paused=True)), NOW), Hold)
 
 
@@ -140,7 +140,7 @@ def counts(seen: Workloads) -> dict[str, tuple[int, int, int]]:
     return found
 
 
-def check_bounds(seen: RolloutInput, writes: tuple[Write, ...], batch: Batch) -> None:
+def check_bounds(seen: BatchRolloutInput, writes: tuple[Write, ...], batch: Batch) -> None:
     """Never more pods than the ceiling because of a write, and never fewer available ones than the floor."""
     assert seen.workloads is not None
     before = counts(seen.workloads)
@@ -157,7 +157,7 @@ def check_bounds(seen: RolloutInput, writes: tuple[Write, ...], batch: Batch) ->
 
 
 @given(observations(R.rolling, B.rolling))
-def test_a_batch_keeps_floor_ceiling_and_goal(seen: RolloutInput) -> None:
+def test_a_batch_keeps_floor_ceiling_and_goal(seen: BatchRolloutInput) -> None:
     found = step(seen, NOW)
     if not isinstance(found, Act):
         return
@@ -174,7 +174,7 @@ def test_a_batch_keeps_floor_ceiling_and_goal(seen: RolloutInput) -> None:
 
 
 @given(observations(R.deleting))
-def test_the_way_back_keeps_floor_and_ceiling(seen: RolloutInput) -> None:
+def test_the_way_back_keeps_floor_and_ceiling(seen: BatchRolloutInput) -> None:
     found = step(seen, NOW)
     if isinstance(found, Act) and any("spec" in (write.patch or {}) for write in found.writes):
         check_bounds(seen, found.writes, back(seen.plan, seen.status, is_scale=False))
@@ -194,9 +194,9 @@ class Played:
         self.is_deleting = False
         self.holds = ""
 
-    def input(self) -> RolloutInput:
+    def input(self) -> BatchRolloutInput:
         given: dict[str, Any] = {"workloads": self.seen, "moves": MOVES, "is_deleting": self.is_deleting}
-        return RolloutInput(WHO, self.plan, self.status, "v2", self.moving, **given)
+        return BatchRolloutInput(WHO, self.plan, self.status, "v2", self.moving, **given)
 
     def play(self, most: int = 400) -> None:
         """Until it ends, or holds with nothing under way."""

@@ -12,7 +12,7 @@ from kedge.api.oam.keys import ABORT, RETRY
 from kedge.api.oam.rollout_plan import RolloutBatch
 from kedge.api.oam.rollout_status import BatchState, RollingState, SourceRecord
 from kedge.api.oam.rollouts import AnyRollout, Rollout, RolloutTrait
-from kedge.plan.batching.rollout_verbs import Verb, answer_to
+from kedge.plan.batching.rollout_verbs import RolloutVerb, answer_to
 from plan.batching.rollout_examples import V1, every_kind, meta, ref, status, trait
 
 _R = RollingState
@@ -23,13 +23,13 @@ FREED = {"paused": None, "batchPartition": None, "lastBatchToRollout": None}
 @pytest.mark.parametrize(
     ("verb", "rollout", "patch"),
     [
-        (Verb.pause, trait(), {"spec": {"rolloutPlan": {"paused": True}}}),
-        (Verb.resume, trait(paused=True), {"spec": {"rolloutPlan": {"paused": None}}}),
-        (Verb.abort, trait(), {"metadata": {"annotations": {ABORT: "true"}}}),
-        (Verb.retry, trait(FAILED), {"metadata": {"annotations": {RETRY: "run-3", ABORT: None}}}),
+        (RolloutVerb.pause, trait(), {"spec": {"rolloutPlan": {"paused": True}}}),
+        (RolloutVerb.resume, trait(paused=True), {"spec": {"rolloutPlan": {"paused": None}}}),
+        (RolloutVerb.abort, trait(), {"metadata": {"annotations": {ABORT: "true"}}}),
+        (RolloutVerb.retry, trait(FAILED), {"metadata": {"annotations": {RETRY: "run-3", ABORT: None}}}),
     ],
 )
-def test_a_verb_is_one_patch(verb: Verb, rollout: RolloutTrait, patch: dict[str, Any]) -> None:
+def test_a_verb_is_one_patch(verb: RolloutVerb, rollout: RolloutTrait, patch: dict[str, Any]) -> None:
     found = answer_to(verb, rollout)
     assert (found.patch, found.is_refused) == (patch, False)
 
@@ -37,17 +37,17 @@ def test_a_verb_is_one_patch(verb: Verb, rollout: RolloutTrait, patch: dict[str,
 @pytest.mark.parametrize(
     ("verb", "rollout", "says"),
     [
-        (Verb.pause, trait(paused=True), "RolloutTrait shop/web is paused already"),
-        (Verb.resume, trait(), "RolloutTrait shop/web is not paused"),
+        (RolloutVerb.pause, trait(paused=True), "RolloutTrait shop/web is paused already"),
+        (RolloutVerb.resume, trait(), "RolloutTrait shop/web is not paused"),
         (
-            Verb.resume,
+            RolloutVerb.resume,
             trait(status(batch=BatchState.ready, message="raise batchPartition"), batch_partition=1),
             "RolloutTrait shop/web is not paused: raise batchPartition",
         ),
-        (Verb.abort, trait(metadata=meta(abort="true")), "RolloutTrait shop/web is aborted already"),
+        (RolloutVerb.abort, trait(metadata=meta(abort="true")), "RolloutTrait shop/web is aborted already"),
     ],
 )
-def test_what_is_done_already_changes_nothing(verb: Verb, rollout: RolloutTrait, says: str) -> None:
+def test_what_is_done_already_changes_nothing(verb: RolloutVerb, rollout: RolloutTrait, says: str) -> None:
     found = answer_to(verb, rollout)
     assert (found.message, found.patch, found.is_refused) == (says, {}, False)
 
@@ -55,22 +55,24 @@ def test_what_is_done_already_changes_nothing(verb: Verb, rollout: RolloutTrait,
 @pytest.mark.parametrize(
     ("verb", "rollout", "says"),
     [
-        (Verb.pause, trait(DONE), "RolloutTrait shop/web has succeeded; nothing moves any more"),
-        (Verb.resume, trait(DONE, paused=True), "has succeeded"),
-        (Verb.abort, trait(FAILED), "has failed: it was aborted; nothing moves any more"),
-        (Verb.retry, trait(DONE), "RolloutTrait shop/web has not failed: has succeeded"),
-        (Verb.retry, trait(), "has not failed: is rolling"),
+        (RolloutVerb.pause, trait(DONE), "RolloutTrait shop/web has succeeded; nothing moves any more"),
+        (RolloutVerb.resume, trait(DONE, paused=True), "has succeeded"),
+        (RolloutVerb.abort, trait(FAILED), "has failed: it was aborted; nothing moves any more"),
+        (RolloutVerb.retry, trait(DONE), "RolloutTrait shop/web has not failed: has succeeded"),
+        (RolloutVerb.retry, trait(), "has not failed: is rolling"),
     ],
 )
-def test_what_cannot_be_done_is_refused_and_nothing_is_written(verb: Verb, rollout: RolloutTrait, says: str) -> None:
+def test_what_cannot_be_done_is_refused_and_nothing_is_written(
+    verb: RolloutVerb, rollout: RolloutTrait, says: str
+) -> None:
     found = answer_to(verb, rollout)
     assert found.is_refused
     assert says in found.message
     assert found.patch == {}
 
 
-@pytest.mark.parametrize("verb", list(Verb))
-def test_a_rollout_that_is_being_deleted_takes_no_verb(verb: Verb) -> None:
+@pytest.mark.parametrize("verb", list(RolloutVerb))
+def test_a_rollout_that_is_being_deleted_takes_no_verb(verb: RolloutVerb) -> None:
     leaving = replace(meta(), deletion_timestamp=datetime(2026, 3, 1, tzinfo=UTC))
     found = answer_to(verb, trait(FAILED, metadata=leaving))
     assert (found.is_refused, found.message) == (True, "RolloutTrait shop/web is being deleted")
@@ -79,14 +81,14 @@ def test_a_rollout_that_is_being_deleted_takes_no_verb(verb: Verb) -> None:
 @pytest.mark.parametrize("rollout", every_kind(), ids=lambda one: one.resource.kind)
 def test_every_kind_takes_the_verbs(rollout: AnyRollout) -> None:
     name = f"{rollout.resource.kind} shop/web"
-    assert answer_to(Verb.pause, rollout).message.startswith(f"{name} is paused: ")
-    assert answer_to(Verb.abort, rollout).message.startswith(f"{name} is aborted: ")
+    assert answer_to(RolloutVerb.pause, rollout).message.startswith(f"{name} is paused: ")
+    assert answer_to(RolloutVerb.abort, rollout).message.startswith(f"{name} is aborted: ")
 
 
 def test_the_request_to_retry_is_the_same_for_everybody_who_asks_after_the_same_failure() -> None:
-    first, second = (answer_to(Verb.retry, trait(FAILED)) for _ in range(2))
+    first, second = (answer_to(RolloutVerb.retry, trait(FAILED)) for _ in range(2))
     assert first.patch == second.patch
-    later = answer_to(Verb.retry, trait(status(_R.failed, runs=3, retried="run-3")))
+    later = answer_to(RolloutVerb.retry, trait(status(_R.failed, runs=3, retried="run-3")))
     assert later.patch["metadata"]["annotations"][RETRY] == "run-4"
 
 
@@ -96,7 +98,7 @@ def test_the_request_to_retry_is_the_same_for_everybody_who_asks_after_the_same_
 @pytest.mark.parametrize("said", [ROLLING, DONE, FAILED])
 def test_a_trait_goes_back_to_the_workload_that_ran_before(said: dict[str, Any]) -> None:
     rollout = trait(said, metadata=meta(abort="true") if said is FAILED else None, paused=True, batch_partition=1)
-    found = answer_to(Verb.rollback, rollout)
+    found = answer_to(RolloutVerb.rollback, rollout)
     assert not found.is_refused, found.message
     target = found.patch["spec"].pop("targetRef")
     assert {key: value for key, value in target.items() if value is not None} == {
@@ -120,9 +122,9 @@ def test_a_trait_goes_back_to_the_workload_that_ran_before(said: dict[str, Any])
 
 def test_revisions_go_back_to_the_last_source() -> None:
     _, by_revision, by_app, _ = every_kind()
-    spec = answer_to(Verb.rollback, by_revision).patch["spec"]
+    spec = answer_to(RolloutVerb.rollback, by_revision).patch["spec"]
     assert spec == {"targetRevisionName": "web-v1", "sourceRevisionName": "web-v2", "rolloutPlan": FREED}
-    spec = answer_to(Verb.rollback, by_app).patch["spec"]
+    spec = answer_to(RolloutVerb.rollback, by_app).patch["spec"]
     assert spec == {"targetAppRevisionName": "shop-v1", "sourceAppRevisionName": "shop-v2", "rolloutPlan": FREED}
 
 
@@ -169,7 +171,7 @@ EMPTY_V2 = SourceRecord("apps/v1", "Deployment", "web-v2", 0)
     ],
 )  # fmt: skip
 def test_what_cannot_go_back_says_why_and_what_to_do(rollout: AnyRollout, says: str) -> None:
-    found = answer_to(Verb.rollback, rollout)
+    found = answer_to(RolloutVerb.rollback, rollout)
     assert found.is_refused, found
     assert says in found.message
     assert found.patch == {}
@@ -177,7 +179,7 @@ def test_what_cannot_go_back_says_why_and_what_to_do(rollout: AnyRollout, says: 
 
 def test_after_the_way_back_from_a_success_a_trait_goes_back_to_that() -> None:
     ran = replace(V1, name="web-v2", replicas=10)
-    found = answer_to(Verb.rollback, trait(status(_R.succeeded, sources=(ran,)), target=ref("web-v1")))
+    found = answer_to(RolloutVerb.rollback, trait(status(_R.succeeded, sources=(ran,)), target=ref("web-v1")))
     assert found.message == "RolloutTrait shop/web goes back to Deployment web-v2, in its batches"
 
 
@@ -195,7 +197,7 @@ def test_a_revision_goes_back_to_what_ran_before_the_first_of_several_rollouts(
     _, rollout, _, _ = every_kind(status(sources=tuple(replace(V1, revision=name, replicas=n) for name, n in sources)))
     assert isinstance(rollout, Rollout)
     third = replace(rollout, spec=replace(rollout.spec, target_revision_name="web-v3"))
-    found = answer_to(Verb.rollback, third)
+    found = answer_to(RolloutVerb.rollback, third)
     assert found.is_refused is not bool(target), found.message
     assert not target or found.patch["spec"]["targetRevisionName"] == target
 
@@ -203,4 +205,4 @@ def test_a_revision_goes_back_to_what_ran_before_the_first_of_several_rollouts(
 def test_a_revision_without_a_source_has_nothing_to_go_back_to() -> None:
     _, rollout, _, _ = every_kind()
     first = replace(rollout, status=replace(rollout.status, last_source_revision=""))
-    assert "nothing but revision web-v2 ran before it" in answer_to(Verb.rollback, first).message
+    assert "nothing but revision web-v2 ran before it" in answer_to(RolloutVerb.rollback, first).message

@@ -19,7 +19,7 @@ from kedge.plan.batching.states import (
     ENDED,
     ROLLOUT_TABLE,
     Illegal,
-    State,
+    RolloutState,
     Transition,
     after,
     has_begun,
@@ -27,67 +27,73 @@ from kedge.plan.batching.states import (
 )
 from kedge.plan.batching.states import RolloutEvent as E
 
-STATES = [*(State(rolling) for rolling in R if rolling is not R.rolling), *(State(R.rolling, batch) for batch in B)]
+STATES = [
+    *(RolloutState(rolling) for rolling in R if rolling is not R.rolling),
+    *(RolloutState(R.rolling, batch) for batch in B),
+]
 WORKING = [state for state in STATES if state.rolling not in ENDED]
 
 
 class Row(NamedTuple):
     """A transition that KubeVela has, or one of ours instead."""
 
-    state: State
+    state: RolloutState
     event: E
-    to: State
+    to: RolloutState
     resets: bool = False
     next_batch: bool = False
 
 
-def rolling(batch: B) -> State:
-    return State(R.rolling, batch)
+def rolling(batch: B) -> RolloutState:
+    return RolloutState(R.rolling, batch)
 
 
-START = State(R.locating)
+START = RolloutState(R.locating)
 KUBEVELA = [
-    Row(State(R.locating), E.located, State(R.verifying)),
-    Row(State(R.verifying), E.verified, State(R.initializing)),
-    Row(State(R.initializing), E.initialized, rolling(B.initializing)),
-    Row(State(R.finalising), E.finalized, State(R.succeeded, B.ready)),
-    Row(State(R.failing), E.finalized, State(R.failed)),
-    Row(State(R.deleting), E.finalized, State(R.failed)),
-    Row(State(R.abandoning), E.finalized, START, resets=True),
+    Row(RolloutState(R.locating), E.located, RolloutState(R.verifying)),
+    Row(RolloutState(R.verifying), E.verified, RolloutState(R.initializing)),
+    Row(RolloutState(R.initializing), E.initialized, rolling(B.initializing)),
+    Row(RolloutState(R.finalising), E.finalized, RolloutState(R.succeeded, B.ready)),
+    Row(RolloutState(R.failing), E.finalized, RolloutState(R.failed)),
+    Row(RolloutState(R.deleting), E.finalized, RolloutState(R.failed)),
+    Row(RolloutState(R.abandoning), E.finalized, START, resets=True),
     Row(rolling(B.initializing), E.batch_initialized, rolling(B.rolling)),
     Row(rolling(B.rolling), E.batch_rolled, rolling(B.verifying)),
     Row(rolling(B.verifying), E.batch_available, rolling(B.finalizing)),
     Row(rolling(B.finalizing), E.batch_finished, rolling(B.ready)),
-    Row(rolling(B.finalizing), E.all_batches_finished, State(R.finalising, B.ready)),
+    Row(rolling(B.finalizing), E.all_batches_finished, RolloutState(R.finalising, B.ready)),
     Row(rolling(B.ready), E.batch_approved, rolling(B.initializing), next_batch=True),
-    Row(State(R.succeeded), E.modified, START, resets=True),
-    Row(State(R.failed), E.modified, START, resets=True),
-    *(Row(rolling(batch), E.modified, State(R.abandoning)) for batch in B),
-    *(Row(State(one), E.modified, State(R.abandoning)) for one in (R.initializing, R.finalising, R.failing)),
-    Row(State(R.abandoning), E.modified, State(R.abandoning)),
-    *(Row(state, E.deleted, State(R.deleting)) for state in WORKING),
+    Row(RolloutState(R.succeeded), E.modified, START, resets=True),
+    Row(RolloutState(R.failed), E.modified, START, resets=True),
+    *(Row(rolling(batch), E.modified, RolloutState(R.abandoning)) for batch in B),
+    *(
+        Row(RolloutState(one), E.modified, RolloutState(R.abandoning))
+        for one in (R.initializing, R.finalising, R.failing)
+    ),
+    Row(RolloutState(R.abandoning), E.modified, RolloutState(R.abandoning)),
+    *(Row(state, E.deleted, RolloutState(R.deleting)) for state in WORKING),
 ]
 # Not taken over: AppLocatedEvent where nothing is located is not legal, and no stray event fails a rollout.
 OURS = [
     # What failed midway is taken back when it is deleted, if that was asked for.
-    Row(State(R.failed), E.deleted, State(R.deleting)),
+    Row(RolloutState(R.failed), E.deleted, RolloutState(R.deleting)),
     # Before initializing nothing was touched, so there is nothing to abandon.
-    Row(State(R.locating), E.modified, START, resets=True),
-    Row(State(R.verifying), E.modified, START, resets=True),
+    Row(RolloutState(R.locating), E.modified, START, resets=True),
+    Row(RolloutState(R.verifying), E.modified, START, resets=True),
     # A failure is an event like any other, and leads through the clean-up, unless there is nothing to clean up.
-    Row(State(R.locating), E.failed, State(R.failed)),
-    Row(State(R.verifying), E.failed, State(R.failed)),
-    Row(State(R.initializing), E.failed, State(R.failing)),
-    *(Row(rolling(batch), E.failed, State(R.failing)) for batch in B),
-    Row(State(R.finalising), E.failed, State(R.failing)),
+    Row(RolloutState(R.locating), E.failed, RolloutState(R.failed)),
+    Row(RolloutState(R.verifying), E.failed, RolloutState(R.failed)),
+    Row(RolloutState(R.initializing), E.failed, RolloutState(R.failing)),
+    *(Row(rolling(batch), E.failed, RolloutState(R.failing)) for batch in B),
+    Row(RolloutState(R.finalising), E.failed, RolloutState(R.failing)),
     # A batch that failed its verification is let go of, too; only there can that be found.
-    Row(rolling(B.verifying), E.batch_failed, State(R.failing, B.verify_failed)),
+    Row(rolling(B.verifying), E.batch_failed, RolloutState(R.failing, B.verify_failed)),
     # A failed rollout can be tried again.
-    Row(State(R.failed), E.retried, START, resets=True),
+    Row(RolloutState(R.failed), E.retried, START, resets=True),
     # What another controller began is begun anew.
-    *(Row(State(one), E.adopted, START, resets=True) for one in (R.verifying, R.initializing, R.finalising)),
+    *(Row(RolloutState(one), E.adopted, START, resets=True) for one in (R.verifying, R.initializing, R.finalising)),
     *(Row(rolling(batch), E.adopted, START, resets=True) for batch in B),
-    Row(State(R.abandoning), E.adopted, START, resets=True),
+    Row(RolloutState(R.abandoning), E.adopted, START, resets=True),
 ]
 TABLE = {(row.state, row.event): row for row in (*KUBEVELA, *OURS)}
 
@@ -97,7 +103,7 @@ def test_the_tables_have_no_row_twice() -> None:
 
 
 @pytest.mark.parametrize(("state", "event"), [*product(STATES, E)], ids=lambda one: str(getattr(one, "value", "")))
-def test_every_event_in_every_state(state: State, event: E) -> None:
+def test_every_event_in_every_state(state: RolloutState, event: E) -> None:
     row = TABLE.get((state, event))
     expected = Illegal(state, event) if row is None else Transition(row.to, row.next_batch, row.resets)
     assert after(state, event) == expected
@@ -113,30 +119,30 @@ def test_nothing_is_in_the_tables_that_is_not_reached() -> None:
 @pytest.mark.parametrize("batch", B)
 def test_what_has_ended_stays_so_until_it_is_asked_for_something_else(rolling_state: R, event: E, batch: B) -> None:
     """D12: in KubeVela any stray event turned a success into a failure."""
-    found = after(State(rolling_state, batch), event)
+    found = after(RolloutState(rolling_state, batch), event)
     if event is E.modified or (rolling_state, event) == (R.failed, E.retried):
         assert found == Transition(START, resets=True)
     elif (rolling_state, event) == (R.failed, E.deleted):
-        assert found == Transition(State(R.deleting))  # to be taken back, if that was asked for
+        assert found == Transition(RolloutState(R.deleting))  # to be taken back, if that was asked for
     else:
         assert isinstance(found, Illegal)
 
 
 @pytest.mark.parametrize("event", E)
 def test_a_deletion_is_not_undone(event: E) -> None:
-    found = after(State(R.deleting), event)
-    assert isinstance(found, Illegal) or found.state in (State(R.deleting), State(R.failed))
+    found = after(RolloutState(R.deleting), event)
+    assert isinstance(found, Illegal) or found.state in (RolloutState(R.deleting), RolloutState(R.failed))
 
 
 @pytest.mark.parametrize(
     ("state", "event", "text"),
     [
-        (State(R.succeeded), E.failed, "RollingFailedEvent cannot happen in the state rolloutSucceed"),
+        (RolloutState(R.succeeded), E.failed, "RollingFailedEvent cannot happen in the state rolloutSucceed"),
         (rolling(B.ready), E.batch_rolled, "RolloutOneBatchEvent cannot happen in the state batchReady"),
-        (State(R.failing, B.ready), E.located, "AppLocatedEvent cannot happen in the state rolloutFailing"),
+        (RolloutState(R.failing, B.ready), E.located, "AppLocatedEvent cannot happen in the state rolloutFailing"),
     ],
 )
-def test_what_is_not_legal_says_so_and_changes_nothing(state: State, event: E, text: str) -> None:
+def test_what_is_not_legal_says_so_and_changes_nothing(state: RolloutState, event: E, text: str) -> None:
     """D11: in KubeVela an unknown state took the whole process down."""
     found = after(state, event)
     assert isinstance(found, Illegal)
@@ -162,9 +168,14 @@ def reached(events: list[E]) -> list[Transition]:
 @given(st.lists(st.sampled_from(E), max_size=60))
 def test_a_rollout_only_succeeds_through_all_states(events: list[E]) -> None:
     passed = [transition.state for transition in reached(events)]
-    if State(R.succeeded, B.ready) in passed:
-        before = passed[: passed.index(State(R.succeeded, B.ready))]
-        for needed in (State(R.verifying), State(R.initializing), rolling(B.verifying), State(R.finalising, B.ready)):
+    if RolloutState(R.succeeded, B.ready) in passed:
+        before = passed[: passed.index(RolloutState(R.succeeded, B.ready))]
+        for needed in (
+            RolloutState(R.verifying),
+            RolloutState(R.initializing),
+            rolling(B.verifying),
+            RolloutState(R.finalising, B.ready),
+        ):
             assert needed in before
 
 
@@ -177,7 +188,7 @@ def test_the_next_batch_only_begins_when_one_is_ready(events: list[E]) -> None:
 
 
 @pytest.mark.parametrize("state", WORKING)
-def test_every_state_can_be_left_for_good(state: State) -> None:
+def test_every_state_can_be_left_for_good(state: RolloutState) -> None:
     deleting = after(state, E.deleted)
     assert isinstance(deleting, Transition)
     ended = after(deleting.state, E.finalized)

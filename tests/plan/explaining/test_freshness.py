@@ -13,6 +13,7 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement, PlacementSpec
 from kedge.api.resource import Resource
 from kedge.api.times import format_micro_time
+from kedge.plan.explaining.cluster_places import ClusterPlace
 from kedge.plan.explaining.freshness import (
     against_lease,
     against_placement,
@@ -21,13 +22,12 @@ from kedge.plan.explaining.freshness import (
     silent_since,
 )
 from kedge.plan.explaining.phrases import explained, summary
-from kedge.plan.explaining.places import Place
 from kedge.plan.explaining.story import Story
 from kedge.plan.selecting.selection import SelectedObject, Selection
 from kedge.plan.state import State
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
-PLACES = (Place("cluster-1", State.available, "2", is_up=True),)
+PLACES = (ClusterPlace("cluster-1", State.available, "2", is_up=True),)
 DONE = Story("ClusterResourcePlacement", None, "web", State.available, "", "2", PLACES)
 WAITING = replace(DONE, state=State.waiting, why="1 of 1 cluster waits")
 SELECTED = Selection(

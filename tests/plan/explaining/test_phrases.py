@@ -5,31 +5,31 @@ from typing import Any
 
 import pytest
 
+from kedge.plan.explaining.cluster_places import ClusterPlace
 from kedge.plan.explaining.phrases import explained, explained_place, fold, of_place, state_text, summary
-from kedge.plan.explaining.places import Place
+from kedge.plan.explaining.placed_objects import PlacedObject
 from kedge.plan.explaining.story import Story
-from kedge.plan.explaining.things import Thing
 from kedge.plan.state import State
 from kedge.plan.text import age, counted, listed, natural, of_all
 
 WAIT = "at most 1 of 3 clusters may be unavailable, and cluster-1 is not available: Deployment shop/web is broken"
-SPACE = Thing("Namespace shop", State.available)
-BROKEN = Thing("Deployment shop/web", State.moving, "Deployment shop/web has 0 of 3 updated replicas")
-WELL = Thing("Deployment shop/web", State.available)
+SPACE = PlacedObject("Namespace shop", State.available)
+BROKEN = PlacedObject("Deployment shop/web", State.moving, "Deployment shop/web has 0 of 3 updated replicas")
+WELL = PlacedObject("Deployment shop/web", State.available)
 
 
-def available(number: int, index: str = "2") -> Place:
-    return Place(f"cluster-{number}", State.available, index, is_up=True, things=(SPACE, WELL))
+def available(number: int, index: str = "2") -> ClusterPlace:
+    return ClusterPlace(f"cluster-{number}", State.available, index, is_up=True, things=(SPACE, WELL))
 
 
-def waiting(number: int) -> Place:
-    return Place(f"cluster-{number}", State.waiting, "1", is_up=True, why=WAIT, things=(SPACE, WELL))
+def waiting(number: int) -> ClusterPlace:
+    return ClusterPlace(f"cluster-{number}", State.waiting, "1", is_up=True, why=WAIT, things=(SPACE, WELL))
 
 
-MOVING = Place("cluster-1", State.moving, "2", why=BROKEN.why, things=(SPACE, BROKEN))
+MOVING = ClusterPlace("cluster-1", State.moving, "2", why=BROKEN.why, things=(SPACE, BROKEN))
 
 
-def story(*places: Place, state: State = State.available, why: str = "", **more: object) -> Story:
+def story(*places: ClusterPlace, state: State = State.available, why: str = "", **more: object) -> Story:
     return Story("ClusterResourcePlacement", None, "web", state, why, "2", places, **more)  # type: ignore[arg-type]  # fields of Story
 
 
@@ -64,19 +64,22 @@ def test_a_placement_in_a_line(told: Story, line: str) -> None:
     [
         (available(1), "revision 2"),
         (MOVING, "revision 2, not available yet"),
-        (Place("a", State.moving, "2", why="no report"), "revision 2, not available yet: no report"),
+        (ClusterPlace("a", State.moving, "2", why="no report"), "revision 2, not available yet: no report"),
         (waiting(1), f"revision 1, waits: {WAIT}"),
-        (Place("a", State.waiting, "1", is_down=True, why="soon"), "revision 1, not available, and waits: soon"),
-        (Place("a", State.waiting, "1", why="soon"), "revision 1, not known whether available, and waits: soon"),
-        (Place("a", State.next, "1", is_up=True), "revision 1, is next"),
-        (Place("a", State.next), "is next"),
-        (Place("a", State.waiting, why="there is no room"), "waits: there is no room"),
-        (Place("a", State.failed, "2", why="quota exceeded"), "revision 2, failed: quota exceeded"),
-        (Place("a", State.unknown, "2", why="no heartbeat"), "revision 2, not known whether available: no heartbeat"),
-        (Place("a", State.leaving, "1", why="unpicked"), "revision 1, to be cleared: unpicked"),
+        (ClusterPlace("a", State.waiting, "1", is_down=True, why="soon"), "revision 1, not available, and waits: soon"),
+        (ClusterPlace("a", State.waiting, "1", why="soon"), "revision 1, not known whether available, and waits: soon"),
+        (ClusterPlace("a", State.next, "1", is_up=True), "revision 1, is next"),
+        (ClusterPlace("a", State.next), "is next"),
+        (ClusterPlace("a", State.waiting, why="there is no room"), "waits: there is no room"),
+        (ClusterPlace("a", State.failed, "2", why="quota exceeded"), "revision 2, failed: quota exceeded"),
+        (
+            ClusterPlace("a", State.unknown, "2", why="no heartbeat"),
+            "revision 2, not known whether available: no heartbeat",
+        ),
+        (ClusterPlace("a", State.leaving, "1", why="unpicked"), "revision 1, to be cleared: unpicked"),
     ],
 )
-def test_a_cluster_in_a_line(place: Place, words: str) -> None:
+def test_a_cluster_in_a_line(place: ClusterPlace, words: str) -> None:
     assert of_place(place) == words
 
 
@@ -115,8 +118,8 @@ def test_where_a_placement_stands_says_whether_it_is_held(how: dict[str, Any], t
 
 
 def test_one_cluster_is_explained_object_by_object() -> None:
-    failed = Thing("Job shop/seed", State.failed, "quota exceeded")
-    place = Place("cluster-1", State.failed, "2", why="quota exceeded", things=(SPACE, BROKEN, failed))
+    failed = PlacedObject("Job shop/seed", State.failed, "quota exceeded")
+    place = ClusterPlace("cluster-1", State.failed, "2", why="quota exceeded", things=(SPACE, BROKEN, failed))
     assert explained_place(place) == [
         "cluster-1: revision 2, failed",
         "  Namespace shop: available",

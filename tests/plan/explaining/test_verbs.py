@@ -10,7 +10,7 @@ from kedge.api.fleet import PAUSED, PINNED
 from kedge.api.meta import ObjectMeta
 from kedge.api.placement import ClusterResourcePlacement, PlacementSpec
 from kedge.plan.explaining.verbs import pause, resume, unpin
-from kedge.plan.verbs import Answer
+from kedge.plan.verbs import VerbAnswer
 
 FREE: dict[str, str] = {}
 HELD = {PAUSED: "true"}
@@ -18,10 +18,10 @@ BACK = {PINNED: "3"}
 BOTH = {**HELD, **BACK}
 UNPIN = "rolled back to revision 3: `kedge unpin web` lets it go on to the newest"
 TO_NEWEST = "web is no longer rolled back, and goes to the newest, to revision 7"
-Verb = Callable[[ClusterResourcePlacement], Answer]
+Verb = Callable[[ClusterResourcePlacement], VerbAnswer]
 
 
-def newest(placement: ClusterResourcePlacement) -> Answer:
+def newest(placement: ClusterResourcePlacement) -> VerbAnswer:
     return unpin(placement, 7)
 
 
@@ -53,7 +53,7 @@ def test_a_verb_sees_to_one_annotation(
 def test_a_placement_that_is_rolled_back_and_not_paused_is_not_resumed() -> None:
     """Who knew it to go on to the newest by that is told what does."""
     answer = resume(placement(BACK))
-    assert answer == Answer(f"web is not paused, it is {UNPIN}", is_refused=True)
+    assert answer == VerbAnswer(f"web is not paused, it is {UNPIN}", is_refused=True)
 
 
 def placement(annotations: dict[str, str]) -> ClusterResourcePlacement:

@@ -11,8 +11,8 @@ from kedge.api.oam.rollout_plan import MetricsRange
 from kedge.plan.measuring.measurement import (
     Judgement,
     Measured,
+    MeasurementVerdict,
     NotMeasured,
-    Verdict,
     interval_of,
     is_in_range,
     judge,
@@ -24,7 +24,7 @@ from kedge.plan.measuring.measurement import (
 from plan.measuring.making import metric
 
 DURATION = "write whole numbers with units, such as 1d, 1w or 1h30m"
-OK, BAD, UNCLEAR = Verdict.successful, Verdict.failed, Verdict.inconclusive
+OK, BAD, UNCLEAR = MeasurementVerdict.successful, MeasurementVerdict.failed, MeasurementVerdict.inconclusive
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ OK, BAD, UNCLEAR = Verdict.successful, Verdict.failed, Verdict.inconclusive
         ({"min": "1."}, "+1", OK),
     ],
 )
-def test_a_number_is_in_its_range_or_not(ends: dict[str, Any], value: str, verdict: Verdict) -> None:
+def test_a_number_is_in_its_range_or_not(ends: dict[str, Any], value: str, verdict: MeasurementVerdict) -> None:
     assert judge(metric(metricsRange=ends), Measured((value,))).verdict is verdict
 
 

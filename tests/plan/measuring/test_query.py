@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from kedge.api.metric_template import MetricTemplate
-from kedge.plan.measuring.query import MetricSubject, Refused, provider_problem, query_of
+from kedge.plan.measuring.query import MetricSubject, QueryRefused, provider_problem, query_of
 from plan.measuring.making import metric
 
 SUBJECT = MetricSubject("web", "shop", "web-v2")
@@ -55,14 +55,14 @@ def test_the_interval_is_a_minute_if_not_set() -> None:
     ],
 )
 def test_any_other_template_is_refused(query: str, why: str) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(QueryRefused) as caught:
         query_of(template(query), metric(), SUBJECT)
     assert str(caught.value) == why
 
 
 @pytest.mark.parametrize("value", ['x"} or vector(1) #', "a b", "a\\", "é"])
 def test_a_value_that_would_change_the_query_is_refused(value: str) -> None:
-    with pytest.raises(Refused, match="whose value cannot be part of a query"):
+    with pytest.raises(QueryRefused, match="whose value cannot be part of a query"):
         query_of(template("{{ target }}"), metric(), MetricSubject("web", "shop", value))
     assert query_of(template("{{ name }}"), metric(), MetricSubject("web", "shop", value)) == "web"
 
@@ -88,6 +88,6 @@ def test_a_value_that_would_change_the_query_is_refused(value: str) -> None:
 def test_what_is_wrong_with_a_provider(provider: dict[str, object], problem: str) -> None:
     assert provider_problem(template(**provider)) == problem  # type: ignore[arg-type]
     if problem:
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(QueryRefused) as caught:
             query_of(template(**provider), metric(), SUBJECT)  # type: ignore[arg-type]
         assert str(caught.value) == problem

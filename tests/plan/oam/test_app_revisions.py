@@ -16,7 +16,7 @@ from kedge.plan.oam.app_revisions import (
     rolled_component,
 )
 from kedge.plan.oam.application import RevisedComponent
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from plan.oam.objects import DEPLOYMENT, component
 
 OWNER = {"apiVersion": "core.oam.dev/v1beta1", "kind": "Application", "name": "shop", "uid": "u1"}
@@ -127,6 +127,6 @@ def test_the_component_that_moves(
 def test_it_refuses_to_guess(
     target: tuple[str, ...], source: tuple[str, ...] | None, asked: tuple[str, ...], said: str
 ) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(OamRefused) as refused:
         rolled_component(target, source, asked)
     assert str(refused.value) == said

@@ -20,7 +20,7 @@ from kedge.plan.oam.application import (
     rolling_components,
     rolling_now,
 )
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from kedge.plan.oam.revisions import application_hash
 from plan.oam.objects import application, configured, trait, web
 
@@ -101,12 +101,12 @@ def test_only_the_first_component_is_rolled_out_by_the_plan_of_the_application()
     ],
 )
 def test_what_cannot_be_made_is_refused_in_words(components: Any, spec: Any, message: str) -> None:
-    with pytest.raises(Refused, match=message):
+    with pytest.raises(OamRefused, match=message):
         render(application(*components, **spec))
 
 
 def test_an_application_without_components_is_refused() -> None:
-    with pytest.raises(Refused, match="the Application has no components"):
+    with pytest.raises(OamRefused, match="the Application has no components"):
         render(msgspec.structs.replace(application(), spec=msgspec.structs.replace(application().spec, components=())))
 
 

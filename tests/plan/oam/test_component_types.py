@@ -9,7 +9,7 @@ import pytest
 
 from kedge.api.oam.applications import ApplicationComponent
 from kedge.plan.oam.component_types import ComponentObjects, objects_of
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from plan.oam.objects import DEPLOYMENT, STATEFUL_SET, web
 
 SERVICE = {"apiVersion": "v1", "kind": "Service"}
@@ -139,7 +139,7 @@ def test_the_properties_of_v1alpha2_are_called_settings() -> None:
     ],
 )
 def test_what_cannot_be_read_is_refused_in_words(component: dict[str, Any], message: str) -> None:
-    with pytest.raises(Refused, match=message.replace("$.image", r"\$\.image")):
+    with pytest.raises(OamRefused, match=message.replace("$.image", r"\$\.image")):
         rendered(component)
 
 

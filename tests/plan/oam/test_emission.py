@@ -22,7 +22,7 @@ from kedge.plan.oam.emission import (
     is_settled,
     live_of_revision,
 )
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from kedge.plan.workloads import Strategy
 from plan.oam.objects import DEPLOYMENT, STATEFUL_SET, component
 
@@ -251,9 +251,9 @@ def test_a_frozen_workload_gets_its_strategy_back_after_its_template() -> None:
     ],
 )
 def test_what_belongs_to_somebody_else_is_refused(there: Any, message: str) -> None:
-    with pytest.raises(Refused, match=f"component web: Deployment prod/web {message}"):
+    with pytest.raises(OamRefused, match=f"component web: Deployment prod/web {message}"):
         emission(wanted(), [there])
-    with pytest.raises(Refused, match="exists already"):
+    with pytest.raises(OamRefused, match="exists already"):
         emission(wanted(rolled=True), [patched(there, {"metadata": {"name": "web-v2"}})])
 
 
@@ -298,7 +298,7 @@ def test_what_always_holds(among: list[Any], rolled: bool, data: st.DataObject) 
     of_kind = [one for one in among if one["kind"] == kind["kind"]]
     try:
         found = emission(wanted(kind, rolled=rolled), of_kind)
-    except Refused:
+    except OamRefused:
         assert any(not belongs_to(one, "shop", "web") for one in of_kind)
         return
     written = [found.live, *found.remove] if found.apply or found.patch else list(found.remove)

@@ -17,7 +17,7 @@ from kedge.api.oam.keys import (
     REVISION_LABEL,
     SKIP_GC,
 )
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from kedge.plan.oam.revised_workloads import component_of, owner_problem, revised_workload
 from plan.oam.objects import DEPLOYMENT, STATEFUL_SET, component
 
@@ -76,7 +76,7 @@ def test_one_that_is_changed_in_place_is_called_as_its_component() -> None:
     ],
 )
 def test_a_revision_of_something_else_is_refused(workload: Mapping[str, Any], asked: str, said: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(OamRefused) as refused:
         revised_workload(revision(workload), component=asked)
     assert str(refused.value) == said
 

@@ -15,7 +15,7 @@ from kedge.api.meta import ObjectMeta, OwnerReference
 from kedge.api.oam.applications import ApplicationRevision, ApplicationRevisionSpec
 from kedge.api.oam.components import LatestRevision
 from kedge.api.oam.keys import COMPONENT_OF_REVISION
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from kedge.plan.oam.revisions import (
     Found,
     Revision,
@@ -68,7 +68,7 @@ def test_the_number_of_a_revision_is_in_its_name(name: str, of: str, number: int
 
 def test_a_name_that_is_too_long_for_a_label_is_refused_in_words() -> None:
     assert revision_name("w" * 60, 1) == "w" * 60 + "-v1"
-    with pytest.raises(Refused, match=r"is too long: its revision w+-v10 may have at most 63 characters"):
+    with pytest.raises(OamRefused, match=r"is too long: its revision w+-v10 may have at most 63 characters"):
         revision_name("w" * 60, 10)
 
 
@@ -209,14 +209,14 @@ def test_a_revision_without_a_namespace_in_it_is_of_its_own() -> None:
 )
 def test_a_revision_that_reaches_elsewhere_is_refused(meta: Any, problem: str) -> None:
     data = {"metadata": meta, "spec": spec()}
-    with pytest.raises(Refused, match=problem):
+    with pytest.raises(OamRefused, match=problem):
         component_in(ControllerRevision(metadata=ObjectMeta(name="web-v2", namespace="shop"), data=data))
 
 
 @pytest.mark.parametrize("data", [None, {}, {"spec": {}}, {"spec": {"workload": "x"}}])
 def test_a_revision_of_something_else_is_refused_in_words(data: Any) -> None:
     revision = ControllerRevision(metadata=ObjectMeta(name="web-7d4f8"), data=data)
-    with pytest.raises(Refused, match="the ControllerRevision web-7d4f8 keeps no Component"):
+    with pytest.raises(OamRefused, match="the ControllerRevision web-7d4f8 keeps no Component"):
         component_in(revision)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kedge.plan.fields import patched
 from kedge.plan.oam.emission import APPLIED, WantedComponent
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from kedge.plan.oam.trait_objects import check_owner, is_applied, rollout_sources, trait_body
 from plan.oam.objects import AUTOSCALER, DEPLOYMENT, component
 
@@ -69,12 +69,14 @@ def test_a_trait_is_applied_again_only_when_it_changes() -> None:
 
 
 def test_a_trait_of_another_namespace_or_owner_is_refused() -> None:
-    with pytest.raises(Refused, match="component web: its trait Ingress has another namespace than prod: leave it out"):
+    with pytest.raises(
+        OamRefused, match="component web: its trait Ingress has another namespace than prod: leave it out"
+    ):
         body(patched(INGRESS, {"metadata": {"namespace": "test"}}))
     assert body(patched(INGRESS, {"metadata": {"namespace": "prod"}}))["metadata"]["namespace"] == "prod"
     check_owner(None, wanted())
     check_owner(body(INGRESS), wanted())
-    with pytest.raises(Refused, match="its trait Ingress door exists already and belongs to somebody else"):
+    with pytest.raises(OamRefused, match="its trait Ingress door exists already and belongs to somebody else"):
         check_owner(INGRESS, wanted())
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from kedge.api.oam.applications import ApplicationTrait
 from kedge.api.oam.rollouts import Rollout
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from kedge.plan.oam.traits import (
     conflict,
     is_rollout,
@@ -90,7 +90,7 @@ def test_a_raw_trait_is_taken_as_it_is_and_v1alpha2_calls_the_type_name() -> Non
     ],
 )
 def test_what_cannot_be_read_is_refused_in_words(given: Any, message: str) -> None:
-    with pytest.raises(Refused, match=message.replace("|", r"\|")):
+    with pytest.raises(OamRefused, match=message.replace("|", r"\|")):
         trait_object("web", msgspec.convert(given, ApplicationTrait))
 
 

@@ -10,7 +10,7 @@ import pytest
 from kedge.api.oam.keys import FROZEN
 from kedge.plan.fields import at, patched
 from kedge.plan.oam import workloads
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from kedge.plan.oam.workloads import (
     frozen,
     handler_of,
@@ -89,7 +89,7 @@ def test_a_workload_of_another_namespace_is_refused() -> None:
     there = {**DEPLOYMENT, "metadata": {"namespace": "prod"}}
     assert workload_of(component(there), revision="web-v1")["metadata"]["namespace"] == "prod"
     other = {**DEPLOYMENT, "metadata": {"namespace": "test"}}
-    with pytest.raises(Refused, match="component web: its workload has another namespace than prod: leave it out"):
+    with pytest.raises(OamRefused, match="component web: its workload has another namespace than prod: leave it out"):
         workload_of(component(other), revision="web-v1")
 
 
@@ -126,7 +126,7 @@ def test_a_daemon_set_waits_for_deletions() -> None:
 
 
 def test_a_kind_that_nobody_knows_cannot_be_frozen() -> None:
-    with pytest.raises(Refused, match="a Game cannot be rolled out in batches: nothing here knows how to hold it"):
+    with pytest.raises(OamRefused, match="a Game cannot be rolled out in batches: nothing here knows how to hold it"):
         frozen(GAME, None)
 
 

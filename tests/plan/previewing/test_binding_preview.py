@@ -10,7 +10,7 @@ import pytest
 from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.works import Work
 from kedge.plan.aligning.binding import BindingInput, plan_binding
-from kedge.plan.aligning.binding_story import Share
+from kedge.plan.aligning.binding_story import PodShare
 from kedge.plan.aligning.ledger_text import ledger_text
 from kedge.plan.previewing.binding_preview import BindingPreview, binding_preview
 from plan.aligning.test_binding import bound, deployed, deployment, seen, work
@@ -30,7 +30,7 @@ def test_the_largest_cluster_moves_first_and_the_other_with_what_it_gives_back()
     preview = previewed(release())
     assert [one.name for one in preview.clusters] == ["b", "a"]
     b, a = preview.clusters
-    assert (b.begins, b.moves, b.granted) == (1, 6, Share(2, 1))
+    assert (b.begins, b.moves, b.granted) == (1, 6, PodShare(2, 1))
     assert b.ends is not None
     assert a.begins is not None
     assert 1 < a.begins <= b.ends + 1

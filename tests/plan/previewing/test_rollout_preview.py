@@ -26,7 +26,7 @@ from kedge.plan.batching.autoscalers import HPA, Autoscaler
 from kedge.plan.batching.moves import Workload, WorkloadRef, Workloads, Write
 from kedge.plan.batching.registry import moves_for
 from kedge.plan.batching.spec_rules import Problem
-from kedge.plan.batching.steps import Identity, RolloutInput
+from kedge.plan.batching.steps import BatchRolloutInput, RolloutIdentity
 from kedge.plan.fields import Object
 from kedge.plan.previewing.rollout_preview import RolloutPreview, begun_anew, rollout_preview
 from plan.batching.rollout_examples import V1
@@ -58,14 +58,14 @@ def workload(name: str, desired: int, kind: str = "Deployment", **status: Any) -
     return Workload(WorkloadRef("apps/v1", kind, "shop", name), obj)
 
 
-def seen(workloads: Workloads | None = None, status: RolloutStatus | None = None, **plan: Any) -> RolloutInput:
+def seen(workloads: Workloads | None = None, status: RolloutStatus | None = None, **plan: Any) -> BatchRolloutInput:
     """A rollout of ten pods from web-v1 to web-v2."""
     found = workloads or Workloads(workload("web-v2", 0), (workload("web-v1", 10),))
     moves = moves_for(found)
     assert not isinstance(moves, str), moves
     given = {"rollout_batches": SIZES} | plan
-    return RolloutInput(
-        Identity("RolloutTrait", "shop", "web", "1"),
+    return BatchRolloutInput(
+        RolloutIdentity("RolloutTrait", "shop", "web", "1"),
         RolloutPlan(**given),
         status or RolloutStatus(),
         wanted="apps/v1/Deployment/web-v2",
@@ -75,7 +75,7 @@ def seen(workloads: Workloads | None = None, status: RolloutStatus | None = None
     )
 
 
-def previewed(given: RolloutInput, *problems: Problem) -> RolloutPreview:
+def previewed(given: BatchRolloutInput, *problems: Problem) -> RolloutPreview:
     return rollout_preview(given, "Deployment web-v2", problems)
 
 

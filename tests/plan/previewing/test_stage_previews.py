@@ -11,7 +11,7 @@ from kedge.api.placement import ClusterResourcePlacement, PlacementSpec
 from kedge.api.rollout import RolloutStrategy, RolloutStrategyType
 from kedge.api.staged import ClusterStagedUpdateRun
 from kedge.api.staged_status import RunStatus
-from kedge.plan.explaining.places import Place
+from kedge.plan.explaining.cluster_places import ClusterPlace
 from kedge.plan.previewing.placement_preview import StagePreview, StageTaskPreview, stage_previews, why_not_updated
 from kedge.plan.state import State
 
@@ -67,9 +67,9 @@ EXTERNAL = ClusterResourcePlacement(
     PlacementSpec(resource_selectors=(), strategy=RolloutStrategy(type=RolloutStrategyType.external))
 )
 ROLLING = ClusterResourcePlacement(PlacementSpec(resource_selectors=()))
-PLACED = Place("cluster-1", State.available, "0", is_up=True)
-EMPTY = Place("cluster-2", State.waiting)
-BROKEN = Place("cluster-2", State.moving, "0", is_down=True)
+PLACED = ClusterPlace("cluster-1", State.available, "0", is_up=True)
+EMPTY = ClusterPlace("cluster-2", State.waiting)
+BROKEN = ClusterPlace("cluster-2", State.moving, "0", is_down=True)
 
 
 def said(run: str, kind: str, status: str, reason: str, message: str) -> ClusterStagedUpdateRun:
@@ -103,7 +103,7 @@ BAD = said("bad", "Initialized", "False", "UpdateRunInitializedFailed", "the pla
 )
 def test_why_runs_do_not_update_a_placement(
     placement: ClusterResourcePlacement,
-    places: tuple[Place, ...],
+    places: tuple[ClusterPlace, ...],
     runs: tuple[ClusterStagedUpdateRun, ...],
     news: str,
     why: str,

@@ -12,7 +12,7 @@ from kedge.api.placement_kinds import Run
 from kedge.api.staged import RunState
 from kedge.plan.staging.initializing import initialize
 from kedge.plan.staging.rollbacks import as_rolled_back
-from kedge.plan.staging.verbs import Phase, Verb, answer_to, phase_of
+from kedge.plan.staging.verbs import RunPhase, RunVerb, answer_to, phase_of
 from plan.rolling.making import NOT_AVAILABLE, binding
 from plan.staging.making import NOW, World, beginning, run, stage
 
@@ -65,53 +65,53 @@ def rolled_back() -> Run:
     return replace(stopped(), status=as_rolled_back(stopped(), ROLLBACK, NOW))
 
 
-RUNS: dict[Phase, Callable[[], Run]] = {
-    Phase.waiting: waiting,
-    Phase.initialize: initialize_only,
-    Phase.running: lambda: world().run,
-    Phase.stopped: stopped,
-    Phase.succeeded: succeeded,
-    Phase.failed: failed,
-    Phase.invalid: invalid,
-    Phase.rolled_back: rolled_back,
+RUNS: dict[RunPhase, Callable[[], Run]] = {
+    RunPhase.waiting: waiting,
+    RunPhase.initialize: initialize_only,
+    RunPhase.running: lambda: world().run,
+    RunPhase.stopped: stopped,
+    RunPhase.succeeded: succeeded,
+    RunPhase.failed: failed,
+    RunPhase.invalid: invalid,
+    RunPhase.rolled_back: rolled_back,
 }
 
 DOES, DONE, NO = "does it", "is so already", "refuses"
-TABLE: dict[Phase, dict[Verb, str]] = {
-    phase: dict(zip((Verb.stop, Verb.resume, Verb.retry, Verb.rollback), row, strict=True))
+TABLE: dict[RunPhase, dict[RunVerb, str]] = {
+    phase: dict(zip((RunVerb.stop, RunVerb.resume, RunVerb.retry, RunVerb.rollback), row, strict=True))
     for phase, row in {
         # phase:             stop  resume retry rollback
-        Phase.waiting:      (DOES, DONE,  NO,   NO),
-        Phase.initialize:   (NO,   DOES,  NO,   NO),
-        Phase.running:      (DOES, DONE,  NO,   DOES),
-        Phase.stopped:      (DONE, DOES,  NO,   DOES),
-        Phase.succeeded:    (NO,   NO,    NO,   DOES),
-        Phase.failed:       (NO,   NO,    DOES, DOES),
-        Phase.invalid:      (NO,   NO,    NO,   NO),
-        Phase.rolled_back:  (NO,   NO,    NO,   DONE),
+        RunPhase.waiting:      (DOES, DONE,  NO,   NO),
+        RunPhase.initialize:   (NO,   DOES,  NO,   NO),
+        RunPhase.running:      (DOES, DONE,  NO,   DOES),
+        RunPhase.stopped:      (DONE, DOES,  NO,   DOES),
+        RunPhase.succeeded:    (NO,   NO,    NO,   DOES),
+        RunPhase.failed:       (NO,   NO,    DOES, DOES),
+        RunPhase.invalid:      (NO,   NO,    NO,   NO),
+        RunPhase.rolled_back:  (NO,   NO,    NO,   DONE),
     }.items()
 }  # fmt: skip
 ROWS = [(phase, verb, what) for phase, row in TABLE.items() for verb, what in row.items()]
 
 
 @pytest.mark.parametrize("phase", RUNS)
-def test_runs_are_in_the_phase_they_are_named_after(phase: Phase) -> None:
+def test_runs_are_in_the_phase_they_are_named_after(phase: RunPhase) -> None:
     assert phase_of(RUNS[phase]()) is phase
 
 
 @pytest.mark.parametrize(("phase", "verb", "what"), ROWS)
-def test_what_a_verb_comes_to(phase: Phase, verb: Verb, what: str) -> None:
-    rollback = ROLLBACK if phase is Phase.rolled_back else None
+def test_what_a_verb_comes_to(phase: RunPhase, verb: RunVerb, what: str) -> None:
+    rollback = ROLLBACK if phase is RunPhase.rolled_back else None
     answer = answer_to(verb, RUNS[phase](), rollback)
     assert answer.is_refused == (what == NO), answer
-    writes = bool(answer.patch) or (verb is Verb.rollback and rollback is None and not answer.is_refused)
+    writes = bool(answer.patch) or (verb is RunVerb.rollback and rollback is None and not answer.is_refused)
     assert writes == (what == DOES), answer
     assert answer.message
 
 
-@pytest.mark.parametrize("verb", [verb for verb in Verb if verb is not Verb.rollback])
+@pytest.mark.parametrize("verb", [verb for verb in RunVerb if verb is not RunVerb.rollback])
 @pytest.mark.parametrize("is_seen", [True, False])
-def test_what_is_refused_of_a_rolled_back_run_names_the_rollback_and_what_to_do(verb: Verb, is_seen: bool) -> None:
+def test_what_is_refused_of_a_rolled_back_run_names_the_rollback_and_what_to_do(verb: RunVerb, is_seen: bool) -> None:
     """Also while the hub has not said of the run that it is."""
     answer = answer_to(verb, rolled_back() if is_seen else stopped(), ROLLBACK)
     assert answer.is_refused
@@ -122,14 +122,14 @@ def test_what_is_refused_of_a_rolled_back_run_names_the_rollback_and_what_to_do(
 
 
 def test_a_rollback_that_was_deleted_is_still_named_and_can_be_made_anew() -> None:
-    said = answer_to(Verb.resume, rolled_back()).message
+    said = answer_to(RunVerb.resume, rolled_back()).message
     assert said.startswith("run was rolled back: run run-rollback brings its clusters back to resources 0. It moves")
-    assert not answer_to(Verb.rollback, rolled_back()).is_refused
+    assert not answer_to(RunVerb.rollback, rolled_back()).is_refused
 
 
 def test_a_rollback_that_has_failed_says_so() -> None:
     failing = replace(failed(), metadata=ROLLBACK.metadata)
-    answer = answer_to(Verb.rollback, rolled_back(), failing)
+    answer = answer_to(RunVerb.rollback, rolled_back(), failing)
     assert not answer.is_refused
     assert "is rolled back already, by run run-rollback, which has failed: 1 cluster of stage one" in answer.message
 
@@ -137,10 +137,10 @@ def test_a_rollback_that_has_failed_says_so() -> None:
 def test_a_run_whose_clusters_had_nothing_before_is_not_rolled_back() -> None:
     first = World({"a": "one"}, stage("one"))
     first.settle()
-    answer = answer_to(Verb.rollback, first.run)
+    answer = answer_to(RunVerb.rollback, first.run)
     assert (answer.is_refused, "there is nothing to go back to" in answer.message) == (True, True)
 
 
 def test_runs_are_called_by_their_namespace_and_name() -> None:
     inside = replace(stopped(), metadata=replace(stopped().metadata, namespace="shop"))
-    assert answer_to(Verb.resume, inside).message == "shop/run goes on"
+    assert answer_to(RunVerb.resume, inside).message == "shop/run goes on"

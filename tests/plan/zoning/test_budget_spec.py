@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kedge.api.apps import StatefulSet, StatefulSetSpec, StatefulSetStatus
 from kedge.api.zones import ZoneAwarePodDisruptionBudget
-from kedge.plan.zoning.budget_spec import InvalidBudget, Partitions, ZoneBudget, read_budget
+from kedge.plan.zoning.budget_spec import InvalidBudget, PodPartitions, ZoneBudget, read_budget
 
 LABELS = {"rollout-group": "ingester"}
 NUMBERED = r"[a-z\-]+-zone-[a-z]-([0-9]+)"
@@ -72,8 +72,8 @@ def test_a_delay_is_read(delay: str, seconds: float) -> None:
 
 
 def test_a_pattern_is_anchored_at_both_ends_and_its_first_group_is_the_partition() -> None:
-    assert budget(podNamePartitionRegex=NUMBERED).partitions == Partitions(f"^{NUMBERED}$", 1)
-    assert budget(podNamePartitionRegex="(a)(b)", podNameRegexGroup=2).partitions == Partitions("^(a)(b)$", 2)
+    assert budget(podNamePartitionRegex=NUMBERED).partitions == PodPartitions(f"^{NUMBERED}$", 1)
+    assert budget(podNamePartitionRegex="(a)(b)", podNameRegexGroup=2).partitions == PodPartitions("^(a)(b)$", 2)
     assert budget(podNamePartitionRegex="").partitions is None
 
 

@@ -14,9 +14,9 @@ from kedge.plan.zoning.certificate_renewal import (
     ABSENT,
     CertificateFacts,
     Generate,
+    RenewalWait,
     Serve,
     ServedPair,
-    Wait,
     WriteSecret,
     generated_data,
     latest_switch,
@@ -106,7 +106,7 @@ TAKEN = {**data_of(OTHER), "ca": OTHER.ca + ONE.ca}
 
 def test_another_one_is_served_when_it_is_trusted() -> None:
     waits = step(facts(TAKEN, served=served(GOOD), trusted=False))
-    assert waits == Wait(latest_switch(served(GOOD).pair), for_trust=True)
+    assert waits == RenewalWait(latest_switch(served(GOOD).pair), for_trust=True)
     assert step(facts(TAKEN, served=served(GOOD), trusted=True)) == Serve(served(TAKEN))
 
 
@@ -116,7 +116,7 @@ def test_another_one_is_served_at_once_if_nobody_can_know_whether_it_is_trusted(
 
 def test_another_one_is_served_at_the_latest_before_the_old_one_ends() -> None:
     limit = latest_switch(served(GOOD).pair)
-    assert isinstance(step(facts(TAKEN, served=served(GOOD), trusted=False), limit - DAY), Wait)
+    assert isinstance(step(facts(TAKEN, served=served(GOOD), trusted=False), limit - DAY), RenewalWait)
     renewed = {**data_of(NEW), "ca": NEW.ca + ONE.ca}
     found = step(facts(renewed, limit, served=served(GOOD), trusted=False), limit)
     assert found == Serve(served(renewed, limit))
@@ -161,9 +161,9 @@ def test_a_short_certificate_is_renewed_after_two_thirds_of_its_life() -> None:
 def test_until_then_nothing_is_done() -> None:
     due = NOW + 335 * DAY
     known = facts(GOOD, served=served(GOOD))
-    assert step(known, due - timedelta(seconds=1)) == Wait(due)
+    assert step(known, due - timedelta(seconds=1)) == RenewalWait(due)
     assert step(known, due) == Generate((NAME,), "it expires at 2031-01-01T00:00:00Z", is_next=True)
-    assert step(known, due, jitter=0.5) == Wait(due + 1.5 * DAY)
+    assert step(known, due, jitter=0.5) == RenewalWait(due + 1.5 * DAY)
 
 
 def test_the_new_authority_is_trusted_before_the_new_certificate_is_used() -> None:
@@ -176,7 +176,7 @@ def test_the_new_authority_is_trusted_before_the_new_certificate_is_used() -> No
 def test_the_new_certificate_is_used_when_all_trust_it() -> None:
     for trusted in (False, None):
         waits = step(facts(RENEWING, DUE, served=served(GOOD), trusted=trusted), DUE)
-        assert waits == Wait(NOW + 350 * DAY, for_trust=True)
+        assert waits == RenewalWait(NOW + 350 * DAY, for_trust=True)
     found = step(facts(RENEWING, DUE, served=served(GOOD), trusted=True), DUE)
     promoted = {"ca": NEW.ca + ONE.ca, "cert": NEW.certificate, "key": NEW.key}
     assert found == WriteSecret(promoted, "the next certificate is trusted")
@@ -206,7 +206,7 @@ def test_other_names_make_a_new_certificate_that_keeps_the_old_ones() -> None:
 
 def test_more_names_than_needed_do_not_matter() -> None:
     data = data_of(made(NAME, "b.shop.svc"))
-    assert isinstance(step(facts(data, served=served(data))), Wait)
+    assert isinstance(step(facts(data, served=served(data))), RenewalWait)
 
 
 def test_a_regular_renewal_drops_names_that_are_no_longer_needed() -> None:
@@ -217,7 +217,7 @@ def test_a_regular_renewal_drops_names_that_are_no_longer_needed() -> None:
 def test_an_expired_authority_is_removed() -> None:
     old = made(at=NOW - 360 * DAY)
     data, later = data_of(ONE, old.ca), NOW + 5 * DAY
-    assert isinstance(step(facts(data, served=served(data))), Wait)
+    assert isinstance(step(facts(data, served=served(data))), RenewalWait)
     found = step(facts(data, later, served=served(data)), later)
     assert found == WriteSecret(GOOD, "an old authority has expired")
 
@@ -268,5 +268,5 @@ def test_what_is_served_stays_trusted_and_can_be_served(
         assert not was_trusted or now_served.issuer in after.authorities  # type: ignore[union-attr]
     if isinstance(found, Serve):
         assert not found.served.pair.problem(now)
-    if isinstance(found, Wait):
+    if isinstance(found, RenewalWait):
         assert found.until > now

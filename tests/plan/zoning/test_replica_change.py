@@ -16,7 +16,7 @@ from kedge.plan.zoning.replica_change import (
     CannotDecode,
     Downscale,
     HasNoReplicas,
-    Verdict,
+    RuleVerdict,
     replica_change,
     scaled,
 )
@@ -53,11 +53,11 @@ def test_only_fewer_replicas_are_a_downscale(kind: str, old: int, new: int, is_d
     ("old", "new", "expected"),
     [
         pytest.param(None, None, ALLOWED, id="both are not set"),
-        pytest.param(None, 1, Verdict(True, warnings=(NIL_REPLICAS,)), id="set for the first time"),
-        pytest.param(1, None, Verdict(True, warnings=(NIL_REPLICAS,)), id="not set any more"),
+        pytest.param(None, 1, RuleVerdict(True, warnings=(NIL_REPLICAS,)), id="set for the first time"),
+        pytest.param(1, None, RuleVerdict(True, warnings=(NIL_REPLICAS,)), id="not set any more"),
     ],
 )
-def test_replicas_that_are_not_set_are_no_downscale(old: int | None, new: int | None, expected: Verdict) -> None:
+def test_replicas_that_are_not_set_are_no_downscale(old: int | None, new: int | None, expected: RuleVerdict) -> None:
     assert NIL_REPLICAS == "old/new replicas is nil, allowing the change"
     assert replica_change(asked(having(old), having(new))) == expected
     without = {**STATEFUL_SET, "metadata": {"name": "x"}}
@@ -128,7 +128,7 @@ def test_what_is_no_object_is_allowed_with_a_warning(odd: object) -> None:
         ("new", replica_change(asked(having(1), odd))),
     ):
         text = f"can't decode {which} object, allowing the change, err: it is not a JSON object"
-        assert change == Verdict(True, warnings=(text,))
+        assert change == RuleVerdict(True, warnings=(text,))
 
 
 UNKNOWN = {"apiVersion": "batch/v1", "kind": "Job"}
@@ -228,9 +228,9 @@ DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet"}
     ],
 )
 def test_what_cannot_be_read_is_allowed_with_a_warning(old: Any, new: Any, merged: bool, warning: str) -> None:
-    assert replica_change(asked(old, new), decode_says_it_all=merged) == Verdict(True, warnings=(warning,))
+    assert replica_change(asked(old, new), decode_says_it_all=merged) == RuleVerdict(True, warnings=(warning,))
     if not merged:
-        assert replica_change(asked(old, new)) == Verdict(True, warnings=(warning,))
+        assert replica_change(asked(old, new)) == RuleVerdict(True, warnings=(warning,))
 
 
 def test_the_largest_numbers_are_numbers() -> None:
@@ -260,7 +260,7 @@ def test_the_largest_numbers_are_numbers() -> None:
 )
 def test_wrong_types_are_allowed_with_a_warning(obj: Any) -> None:
     change = replica_change(asked(obj, having(0)))
-    assert isinstance(change, Verdict)
+    assert isinstance(change, RuleVerdict)
     assert change.allowed
     assert change.warnings[0].startswith("can't decode old object, allowing the change, err: ")
 
@@ -270,7 +270,7 @@ def test_an_object_nested_very_deep_is_allowed_with_a_warning() -> None:
     for _ in range(100_000):
         deep = {"a": deep}
     change = replica_change(asked({**having(3), "status": deep}, having(1)))
-    assert isinstance(change, Verdict)
+    assert isinstance(change, RuleVerdict)
     assert change.warnings[0].startswith("can't decode old object")
 
 

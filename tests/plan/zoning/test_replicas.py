@@ -17,7 +17,7 @@ from kedge.plan.zoning.scaling import (
     ReferenceScale,
     ScaleCode,
     ScaleStep,
-    Verdict,
+    ScalingVerdict,
     force_replicas,
     wait_for,
 )
@@ -64,7 +64,9 @@ def test_a_follower_is_scaled_before_those_that_mirror_are_looked_at() -> None:
 
 
 def test_a_step_that_was_refused_lately_lets_the_next_one_go_first() -> None:
-    refused = Verdict(waits=(wait_for("ingester-zone-b", ScaleCode.refused, reported="denied"),), until=NOW + HOUR)
+    refused = ScalingVerdict(
+        waits=(wait_for("ingester-zone-b", ScaleCode.refused, reported="denied"),), until=NOW + HOUR
+    )
     sets = (zone("a", 4), follower("b", "a", 2), follower("c", "a", 2))
     found = plan(group(*sets, postponed={"ingester-zone-b": refused}))
     assert (steps(found), codes(found), found.look_again) == ("c=4", ["b ScalingRefused"], NOW + HOUR)
@@ -124,8 +126,8 @@ def test_only_a_leader_or_a_reference_makes_a_set_scaled() -> None:
 
 @pytest.mark.parametrize("found", ["follow", "mirror", "ask", "step"])
 def test_the_first_of_several_moments_is_the_one_to_look_again_at(found: str) -> None:
-    def later(letter: str, hours: int) -> dict[str, Verdict]:
-        return {f"ingester-zone-{letter}": Verdict(until=NOW + hours * HOUR)}
+    def later(letter: str, hours: int) -> dict[str, ScalingVerdict]:
+        return {f"ingester-zone-{letter}": ScalingVerdict(until=NOW + hours * HOUR)}
 
     mirrors = [zone(letter, 2, annotations=MIRRORS) for letter in "de"]
     last = {

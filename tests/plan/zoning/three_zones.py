@@ -10,12 +10,12 @@ from kedge.api.apps import StatefulSet, StatefulSetSpec, StatefulSetStatus
 from kedge.api.meta import ObjectMeta, OwnerReference
 from kedge.api.pods import ContainerState, ContainerStatus, Pod, PodCondition, PodStatus, Running
 from kedge.api.zones import READY_TIME
-from kedge.plan.zoning.budget_spec import Partitions, ZoneBudget
+from kedge.plan.zoning.budget_spec import PodPartitions, ZoneBudget
 from kedge.plan.zoning.disruption import Decision, Disruption, SelectedZone, decide
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 LABELS = {"rollout-group": "ingester"}
-PARTITIONS = Partitions(r"^[a-z\-]+-zone-[a-z]-([0-9]+)$", 1)
+PARTITIONS = PodPartitions(r"^[a-z\-]+-zone-[a-z]-([0-9]+)$", 1)
 STARTED = ContainerStatus(name="app", ready=True, state=ContainerState(running=Running()))
 LETTERS = "abc"
 

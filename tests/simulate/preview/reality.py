@@ -42,7 +42,7 @@ from kedge.simulate.preview.approver import Approver
 from kedge.simulate.preview.fleet_reader import read_fleet
 from kedge.simulate.preview.fleet_state import FleetState, Target
 from kedge.simulate.preview.rollout_observer import RolloutObserver
-from kedge.simulate.preview.runner import Assumptions, Change, measured_times, run_preview
+from kedge.simulate.preview.runner import Assumptions, PreviewChange, measured_times, run_preview
 from support.stage import LoopClock
 
 NAME, SPACE, APP = "crp", "shop", "web"
@@ -118,7 +118,7 @@ def compared(scenario: Scenario) -> Told:
         approved_after=scenario.approved_after,
     )
     change = () if scenario.began else scenario.change
-    (course,) = run_preview(picture, Change((TARGET,), change), assumed)
+    (course,) = run_preview(picture, PreviewChange((TARGET,), change), assumed)
     return Told(course, real)
 
 

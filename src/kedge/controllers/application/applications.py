@@ -43,7 +43,7 @@ from kedge.plan.oam.application import (
 from kedge.plan.oam.application_status import application_status
 from kedge.plan.oam.conditions import REFUSED, SYNCED
 from kedge.plan.oam.emission import APPLIED
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from kedge.plan.oam.revisions import (
     Revision,
     application_hash,
@@ -87,7 +87,7 @@ class Applications:
             revision = await self._revise(application, components)
             current = await self._configure(application, revision)
             rollout = await self._roll_out(application, revision)
-        except Refused as refused:
+        except OamRefused as refused:
             await self._refuse(application, str(refused))
             return Outcome.done
         await self._remove_replaced(application, current)
@@ -173,7 +173,7 @@ class Applications:
                 await self._client.remove(AppRollout, live.metadata)
             return None
         if found is not None and live is None:
-            raise Refused(f"the AppRollout {meta.name} was made by somebody else: delete it, or spec.rolloutPlan")
+            raise OamRefused(f"the AppRollout {meta.name} was made by somebody else: delete it, or spec.rolloutPlan")
         spec = self._rollout_spec(application, revision)
         if live is None or live.metadata.annotations.get(APPLIED) != digest(spec):
             await self._apply_rollout(meta, spec, live)

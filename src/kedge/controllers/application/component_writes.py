@@ -22,7 +22,7 @@ from kedge.plan.fields import Object, name_of, text
 from kedge.plan.oam import traits as traiting
 from kedge.plan.oam.configuration_status import ComponentResult
 from kedge.plan.oam.emission import Emission, WantedComponent, belongs_to, emission, is_available, is_settled
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from kedge.plan.oam.revisions import component_in, revisions_of_component
 from kedge.plan.oam.trait_objects import check_owner, is_applied, rollout_sources, trait_body
 from kedge.plan.oam.workloads import revision_of
@@ -55,7 +55,7 @@ class ComponentWrites:
         emitted = EmittedWorkload(component_name=name, component_revision_name=configured.revision_name)
         try:
             return await self._write(configuration, configured, owner, rolled)
-        except Refused as refused:
+        except OamRefused as refused:
             return ComponentResult(emitted, problem=str(refused))
         except ApiError as error:
             if not (isinstance(error, _REFUSALS) or _is_owned_by_others(error)):
@@ -92,9 +92,9 @@ class ComponentWrites:
         component = component_in(self._revision(name, namespace))
         of = text(component, "metadata", "name")
         if configured.component_name not in ("", of):
-            raise Refused(f"the component revision {name} is of {of}, not of {configured.component_name}")
+            raise OamRefused(f"the component revision {name} is of {of}, not of {configured.component_name}")
         if problem := traiting.conflict(of, traits):
-            raise Refused(problem)
+            raise OamRefused(problem)
         return WantedComponent(
             component,
             name,
@@ -108,16 +108,18 @@ class ComponentWrites:
     def _newest(self, component: str, namespace: str) -> str:
         found = self._caches.components.get(component, namespace)
         if found is None:
-            raise Refused(f"the Component {component} does not exist")
+            raise OamRefused(f"the Component {component} does not exist")
         own = revisions_of_component(component, found.metadata.uid, self._caches.revisions_in(namespace))
         if not own:
-            raise Refused(f"the Component {component} has no revision yet")
+            raise OamRefused(f"the Component {component} has no revision yet")
         return max(own).name
 
     def _revision(self, name: str, namespace: str) -> ControllerRevision:
         found = self._caches.component_revisions.get(name, namespace)
         if found is None:
-            raise Refused(f"the component revision {name} does not exist: there is no ControllerRevision of this name")
+            raise OamRefused(
+                f"the component revision {name} does not exist: there is no ControllerRevision of this name"
+            )
         return found
 
     # The workload

@@ -17,7 +17,7 @@ from kedge.kube.outcome import Outcome
 from kedge.kube.queue import Key
 from kedge.kube.source import owner_of
 from kedge.plan.oam.conditions import REFUSED, SUCCEEDED, SYNCED
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from kedge.plan.oam.revisions import Revision, component_hash, component_revision, find_revision, revisions_of_component
 
 REVISION_CREATED: Final = "RevisionCreated"
@@ -42,7 +42,7 @@ class Components:
             return Outcome.done
         try:
             revision = await self._revise(component)
-        except Refused as refused:
+        except OamRefused as refused:
             await self._say(component, None, str(refused))
             return Outcome.done
         await self._say(component, revision, _UNUSED if component.spec.parameters else "")

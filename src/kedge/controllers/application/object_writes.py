@@ -17,7 +17,7 @@ from kedge.kube.client import Client
 from kedge.kube.codec import Untyped, untyped
 from kedge.kube.errors import NotFound
 from kedge.plan.fields import Object, patched, text
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 
 MANAGER: Final = "kedge-application"
 
@@ -34,9 +34,9 @@ class ObjectWrites:
         version, kind = text(obj, "apiVersion"), text(obj, "kind")
         found = await self._kinds.find(version, kind)
         if found is None:
-            raise Refused(f"the cluster serves no {kind} of {version}: install its definition first")
+            raise OamRefused(f"the cluster serves no {kind} of {version}: install its definition first")
         if not found.namespaced:
-            raise Refused(f"a {kind} is not of a namespace, and cannot be part of a component")
+            raise OamRefused(f"a {kind} is not of a namespace, and cannot be part of a component")
         return found
 
     async def get(self, obj: Object) -> Untyped | None:
@@ -48,7 +48,7 @@ class ObjectWrites:
         named = {"apiVersion": ref.api_version, "kind": ref.kind, "metadata": {"namespace": namespace}}
         try:
             return await self._find(await self.resource(named), ref.name, named)
-        except Refused:
+        except OamRefused:
             return None
 
     async def _find(self, resource: Resource, name: str, obj: Object) -> Untyped | None:

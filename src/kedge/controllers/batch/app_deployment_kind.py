@@ -17,17 +17,17 @@ from kedge.api.oam.rollout_plan import RolloutPlan
 from kedge.api.oam.rollouts import ApplicationDeployment, ApplicationDeploymentStatus
 from kedge.controllers.batch.app_access import APPLICATION, AppAccess, is_at_start, missing
 from kedge.controllers.batch.app_rollout_kind import solving_conflicts, told_apart
-from kedge.controllers.batch.located import Answer, FindRollouts, NotLocated
+from kedge.controllers.batch.located import FindRollouts, LocateResult, NotLocated
 from kedge.controllers.batch.revisions import RevisionRollout, Revisions
 from kedge.kube.source import Source
-from kedge.plan.batching.app_control import ControlledApplication, Owner, bring_in, taken_by
+from kedge.plan.batching.app_control import AppOwner, ControlledApplication, bring_in, taken_by
 from kedge.plan.batching.moves import WorkloadRef, Workloads
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.fields import Object, condition, text
 from kedge.plan.oam.app_revisions import component_names, latest_revision, rolled_component
 from kedge.plan.oam.application import RevisedComponent, names_in
 from kedge.plan.oam.conditions import PARSED
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from kedge.plan.oam.workloads import is_in_place
 from kedge.plan.text import object_name
 
@@ -64,7 +64,9 @@ class AppDeploymentKind:
 
     # What moves
 
-    async def locate(self, rollout: ApplicationDeployment, status: ApplicationDeploymentStatus, target: str) -> Answer:
+    async def locate(
+        self, rollout: ApplicationDeployment, status: ApplicationDeploymentStatus, target: str
+    ) -> LocateResult:
         namespace = rollout.metadata.namespace or ""
         if not is_at_start(status):
             return await self._under_way(rollout, status, target)
@@ -79,7 +81,7 @@ class AppDeploymentKind:
 
     async def _under_way(
         self, rollout: ApplicationDeployment, status: ApplicationDeploymentStatus, target: str
-    ) -> Answer:
+    ) -> LocateResult:
         namespace = rollout.metadata.namespace or ""
         _, component, revision = await self._apps.moved_to(status, namespace)
         owners: tuple[Mapping[str, Any], ...] = ()
@@ -98,11 +100,11 @@ class AppDeploymentKind:
         status: ApplicationDeploymentStatus,
         target: Object,
         source: Object | None,
-    ) -> Answer:
+    ) -> LocateResult:
         theirs = component_names(source) if source is not None else None
         try:
             component = rolled_component(component_names(target), theirs, rollout.spec.component_list)
-        except Refused as refused:
+        except OamRefused as refused:
             return NotLocated(problem=str(refused))
         if (held := _brought_in(rollout, target, source, component)) is not None:
             return held
@@ -172,7 +174,7 @@ def _brought_in(
 ) -> NotLocated | None:
     """What has to be written, or passed by, before the Applications are the rollout's; None if they are."""
     resource, meta = ApplicationDeployment.resource, rollout.metadata
-    owner = Owner(resource.api_version, resource.kind, meta.name, meta.uid)
+    owner = AppOwner(resource.api_version, resource.kind, meta.name, meta.uid)
     if other := taken_by(target, owner):
         return NotLocated(waiting_for(_name(target), BatchCode.taken, other))
     mine = ControlledApplication(target, component, is_target=True)

@@ -19,13 +19,13 @@ from kedge.api.meta import controller_of
 from kedge.api.oam.rollout_plan import OnAutoscaler, RolloutPlan
 from kedge.api.oam.rollouts import ApplicationDeployment, AppRollout, AppRolloutStatus
 from kedge.controllers.batch.app_access import APP_REVISION, APPLICATION, AppAccess, is_at_start, missing
-from kedge.controllers.batch.located import Answer, FindRollouts, Located, NotLocated
+from kedge.controllers.batch.located import FindRollouts, Located, LocateResult, NotLocated
 from kedge.controllers.batch.revisions import RevisionRollout, Revisions
 from kedge.kube.source import Source
 from kedge.plan.batching.app_control import ControlledApplication, awaits, bring_in
 from kedge.plan.batching.moves import WorkloadRef, Workloads
 from kedge.plan.oam.app_revisions import AppRevision, component_names, latest_revision, rolled_component
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from kedge.plan.oam.revisions import application_of
 from kedge.plan.oam.workloads import is_in_place
 
@@ -61,7 +61,7 @@ class AppRolloutKind:
 
     # What moves
 
-    async def locate(self, rollout: AppRollout, status: AppRolloutStatus, target: str) -> Answer:
+    async def locate(self, rollout: AppRollout, status: AppRolloutStatus, target: str) -> LocateResult:
         namespace = rollout.metadata.namespace or ""
         found = await self._apps.revision(target, namespace)
         if not is_at_start(status):
@@ -81,12 +81,14 @@ class AppRolloutKind:
             return None
         try:
             component = rolled_component(component_names(application), None, rollout.spec.component_list)
-        except Refused as refused:
+        except OamRefused as refused:
             return NotLocated(problem=str(refused))
         write = bring_in(ControlledApplication(application, component, is_target=True))
         return NotLocated(writes=(write,)) if write is not None else None
 
-    async def _under_way(self, rollout: AppRollout, status: AppRolloutStatus, found: AppRevision | None) -> Answer:
+    async def _under_way(
+        self, rollout: AppRollout, status: AppRolloutStatus, found: AppRevision | None
+    ) -> LocateResult:
         namespace = rollout.metadata.namespace or ""
         application, component, revision = await self._apps.moved_to(status, namespace)
         if not revision and found is not None:  # its workload is not there yet, or not any more
@@ -106,11 +108,11 @@ class AppRolloutKind:
 
     async def _starts(
         self, rollout: AppRollout, status: AppRolloutStatus, target: AppRevision, source: AppRevision | None
-    ) -> Answer:
+    ) -> LocateResult:
         namespace, theirs = rollout.metadata.namespace or "", source.names if source is not None else None
         try:
             component = rolled_component(target.names, theirs, rollout.spec.component_list)
-        except Refused as refused:
+        except OamRefused as refused:
             return NotLocated(problem=str(refused))
         taken = await self._applications(rollout, target.application, component, target.name)
         if writes := tuple(write for one in taken if (write := bring_in(one)) is not None):
@@ -170,7 +172,7 @@ def solving_conflicts(rollout: AppRollout | ApplicationDeployment) -> RolloutPla
     )
 
 
-def told_apart(answer: Answer) -> Answer:
+def told_apart(answer: LocateResult) -> LocateResult:
     """With its Services told apart."""
     return replace(answer, tells_services_apart=True) if isinstance(answer, Located) else answer
 

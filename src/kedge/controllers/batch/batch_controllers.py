@@ -9,8 +9,8 @@ from kedge.api.oam.keys import APP_ROLLOUT_FINALIZER, ROLLOUT_FINALIZER
 from kedge.controllers.batch.app_access import AppAccess
 from kedge.controllers.batch.app_deployment_kind import AppDeploymentKind
 from kedge.controllers.batch.app_rollout_kind import AppRolloutKind
-from kedge.controllers.batch.asking import Asking
 from kedge.controllers.batch.autoscalers import AutoscalerAccess
+from kedge.controllers.batch.external_calls import ExternalCalls
 from kedge.controllers.batch.hook_calls import HookCalls
 from kedge.controllers.batch.located import RolloutKind
 from kedge.controllers.batch.revision_kind import RevisionKind
@@ -46,7 +46,7 @@ def batch_rollouts(
     """What moves the rollouts of every kind."""
     workloads = WorkloadAccess(cluster, namespaces)
     client = cluster.client
-    asking = Asking(
+    calls = ExternalCalls(
         HookCalls(outbound),
         MetricQueries(client, outbound),
         Routes(client),
@@ -66,7 +66,7 @@ def batch_rollouts(
             cluster,
             kind,
             workloads,
-            asking,
+            calls,
             clock=clock,
             finalizer=_FINALIZERS[kind.kind.resource.kind],
             namespaces=namespaces,

@@ -20,7 +20,7 @@ from kedge.plan.fields import Object
 from kedge.plan.moving.wait import Wait
 
 
-class Place(Struct, frozen=True):
+class WorkloadPlace(Struct, frozen=True):
     """Where a workload is, and what its revision wants it to be, if somebody keeps that apart from the workload."""
 
     ref: WorkloadRef
@@ -35,8 +35,8 @@ class Place(Struct, frozen=True):
 class Located(Struct, frozen=True):
     """The workloads of a rollout."""
 
-    target: Place
-    sources: tuple[Place, ...] = ()
+    target: WorkloadPlace
+    sources: tuple[WorkloadPlace, ...] = ()
     in_place: bool = False
     removes_sources: bool = False
     tells_services_apart: bool = False
@@ -56,7 +56,7 @@ class NotLocated(Struct, frozen=True):
     writes: tuple[Write, ...] = ()
 
 
-Answer: TypeAlias = Located | NotLocated
+LocateResult: TypeAlias = Located | NotLocated
 FindRollouts: TypeAlias = Callable[[str], Iterable[tuple[Key, Any]]]
 """The rollouts of a namespace that have not ended, with their keys."""
 
@@ -83,7 +83,7 @@ class RolloutKind(Protocol):
         """The status of a rollout that moves to this from now on."""
         ...
 
-    async def locate(self, rollout: Any, status: Any, target: str) -> Answer:
+    async def locate(self, rollout: Any, status: Any, target: str) -> LocateResult:
         """The workloads of a rollout to this target."""
         ...
 

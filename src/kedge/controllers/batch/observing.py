@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kedge.api.oam.keys import ABORT, RETRY
 from kedge.api.oam.rollout_status import RollingState
-from kedge.controllers.batch.asking import Asking
+from kedge.controllers.batch.external_calls import ExternalCalls
 from kedge.controllers.batch.located import Located, NotLocated, RolloutKind
 from kedge.controllers.batch.workloads import Referrers, WorkloadAccess
 from kedge.kube.client import Client
@@ -24,7 +24,7 @@ from kedge.plan.batching.moves import Workloads
 from kedge.plan.batching.registry import moves_for
 from kedge.plan.batching.rollout_rules import reference_problems
 from kedge.plan.batching.states import ENDED, is_others
-from kedge.plan.batching.steps import Identity, RolloutInput
+from kedge.plan.batching.steps import BatchRolloutInput, RolloutIdentity
 from kedge.plan.fields import text
 
 _AT_START: Final = (None, RollingState.locating)
@@ -43,7 +43,7 @@ class Current(Struct, frozen=True):
         return bool(self.rollout.status == self.status)
 
 
-class RolloutObserver:
+class BatchRolloutObserver:
     """Looks at rollouts of one kind."""
 
     def __init__(
@@ -51,7 +51,7 @@ class RolloutObserver:
         client: Client,
         kind: RolloutKind,
         workloads: WorkloadAccess,
-        asking: Asking,
+        calls: ExternalCalls,
         referrers: Referrers,
         *,
         clock: Clock,
@@ -59,11 +59,11 @@ class RolloutObserver:
         self._client = client
         self._kind = kind
         self._workloads = workloads
-        self._asking = asking
+        self._calls = calls
         self._referrers = referrers
         self._clock = clock
 
-    async def look(self, key: Key, current: Current) -> tuple[Current, RolloutInput] | None:
+    async def look(self, key: Key, current: Current) -> tuple[Current, BatchRolloutInput] | None:
         """A rollout and all that its next step depends on, read at the same time. None if it is gone.
 
         If the answer about the rollout takes long, pods may have died since the others came: those are read again.
@@ -90,13 +90,13 @@ class RolloutObserver:
             return None
         return Current(found, found.status) if found.metadata.uid == meta.uid else None
 
-    async def observe(self, key: Key, current: Current) -> RolloutInput:
+    async def observe(self, key: Key, current: Current) -> BatchRolloutInput:
         """All that the next step of a rollout depends on, as it is now."""
         rollout, status, kind = current.rollout, current.status, self._kind
         wanted, moving = kind.wanted(rollout), kind.moving(status)
         meta = rollout.metadata
-        seen = RolloutInput(
-            Identity(kind.kind.resource.kind, meta.namespace or "", meta.name, meta.uid, meta.generation),
+        seen = BatchRolloutInput(
+            RolloutIdentity(kind.kind.resource.kind, meta.namespace or "", meta.name, meta.uid, meta.generation),
             kind.plan(rollout),
             status,
             wanted,
@@ -113,11 +113,11 @@ class RolloutObserver:
             return await self._with_applications(current, seen) if is_failed else seen
         return await self._with_applications(current, await self._located(key, current, seen))
 
-    async def _with_applications(self, current: Current, seen: RolloutInput) -> RolloutInput:
+    async def _with_applications(self, current: Current, seen: BatchRolloutInput) -> BatchRolloutInput:
         found = await self._kind.applications(current.rollout, current.status, seen.workloads)
         return replace(seen, applications=found)
 
-    async def _located(self, key: Key, current: Current, seen: RolloutInput) -> RolloutInput:
+    async def _located(self, key: Key, current: Current, seen: BatchRolloutInput) -> BatchRolloutInput:
         status = _as_known(current.status)
         is_new = status.rolling_state in _AT_START
         if seen.bad_references and (is_new or not seen.moving):
@@ -131,7 +131,7 @@ class RolloutObserver:
         self._referrers.look(key, answer)
         return await self._with_workloads(seen, answer)
 
-    async def _with_workloads(self, seen: RolloutInput, located: Located) -> RolloutInput:
+    async def _with_workloads(self, seen: BatchRolloutInput, located: Located) -> BatchRolloutInput:
         moves = moves_for(located.unread)  # before anything is read: nobody is made to read a Secret for another
         if isinstance(moves, str):
             return replace(seen, problem=moves)
@@ -141,8 +141,8 @@ class RolloutObserver:
         namespace, traffic = seen.identity.namespace, seen.plan.traffic if located.tells_services_apart else None
         workloads, autoscalers, route, services = await asyncio.gather(
             reading,
-            self._asking.autoscalers.read(namespace),
-            self._asking.route(namespace, seen.plan, seen.status),
+            self._calls.autoscalers.read(namespace),
+            self._calls.route(namespace, seen.plan, seen.status),
             self._workloads.services(namespace, traffic),
         )
         if problem := _another_object(located, workloads):

@@ -18,7 +18,7 @@ from kedge.api.meta import ObjectMeta
 from kedge.api.oam.keys import WORKLOAD_GVK, WORKLOAD_NAME
 from kedge.api.oam.rollout_plan import RolloutPlan
 from kedge.api.oam.rollouts import Rollout, RolloutRevisionStatus
-from kedge.controllers.batch.located import Answer, FindRollouts
+from kedge.controllers.batch.located import FindRollouts, LocateResult
 from kedge.controllers.batch.revisions import Revisions, revision_rollout_of
 from kedge.kube.source import Source
 from kedge.plan.batching.moves import WorkloadRef, Workloads
@@ -47,7 +47,7 @@ class RevisionKind:
         before = [one.revision for one in status.sources if one.revision != target]
         return replace(status, last_target_revision=target, last_source_revision=before[-1] if before else "")
 
-    async def locate(self, rollout: Rollout, status: RolloutRevisionStatus, target: str) -> Answer:
+    async def locate(self, rollout: Rollout, status: RolloutRevisionStatus, target: str) -> LocateResult:
         spec = rollout.spec
         asked = revision_rollout_of(
             rollout.metadata,

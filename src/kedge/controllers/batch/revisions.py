@@ -17,7 +17,7 @@ from kedge.api.apps import ControllerRevision
 from kedge.api.meta import ObjectMeta
 from kedge.api.oam.keys import APP_REVISION_LABEL, NAME_LABEL, REVISION_LABEL
 from kedge.api.oam.rollout_status import RollingState, RolloutStatus
-from kedge.controllers.batch.located import Answer, FindRollouts, Located, NotLocated, Place
+from kedge.controllers.batch.located import FindRollouts, Located, LocateResult, NotLocated, WorkloadPlace
 from kedge.controllers.batch.workloads import WorkloadAccess, in_short
 from kedge.kube.cluster import Cluster
 from kedge.kube.codec import PartialObject, metadata_of
@@ -38,7 +38,7 @@ from kedge.plan.batching.records import is_in_place as was_in_place
 from kedge.plan.batching.records import target_ref
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.fields import Object, patched, text
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from kedge.plan.oam.revised_workloads import component_of, owner_problem, revised_workload
 from kedge.plan.oam.workloads import handler_of, is_in_place
 from kedge.plan.text import object_name
@@ -99,12 +99,12 @@ class Revisions:
 
     # Where the workloads of a rollout are
 
-    async def locate(self, asked: RevisionRollout, status: RolloutStatus) -> Answer:
+    async def locate(self, asked: RevisionRollout, status: RolloutStatus) -> LocateResult:
         """The workloads of a rollout; when it is under way, those that its status names."""
         revision = await self.get(asked.target, asked.namespace)
         try:
             manifest = None if revision is None else _manifest(revision, asked)
-        except Refused as refused:
+        except OamRefused as refused:
             return self._under_way(asked, status, None) or NotLocated(problem=str(refused))
         if (known := self._under_way(asked, status, manifest)) is not None:
             return await self._with_old_manifests(known, asked)
@@ -123,20 +123,20 @@ class Revisions:
         sources = recorded(status, asked.namespace)
         in_place = _moves_in_place(ref, sources, status)
         return Located(
-            Place(ref, wanted, asked.target),
+            WorkloadPlace(ref, wanted, asked.target),
             _places(sources if in_place else others(sources, ref)),
             in_place=in_place,
             removes_sources=asked.removes_sources,
         )
 
-    async def _at_start(self, asked: RevisionRollout, status: RolloutStatus, manifest: Object) -> Answer:
+    async def _at_start(self, asked: RevisionRollout, status: RolloutStatus, manifest: Object) -> LocateResult:
         manifest = await self._called(manifest, asked)
         ref, namespace = ref_of(manifest), asked.namespace
         live = await self._workloads.get(ref)
         if problem := owner_problem(live, manifest):
             return NotLocated(problem=problem)
         known = await self._existing((*recorded(status, namespace), *ran_last(status, namespace, asked.last)))
-        target = Place(ref, manifest, asked.target)
+        target = WorkloadPlace(ref, manifest, asked.target)
         if is_in_place(manifest):
             return await self._starts_in_place(asked, target, live, known)
         found = known or await self._first_sources(asked, manifest)
@@ -175,8 +175,8 @@ class Revisions:
         return tuple(found)
 
     async def _starts_in_place(
-        self, asked: RevisionRollout, target: Place, live: Object | None, known: Sequence[OldRevision]
-    ) -> Answer:
+        self, asked: RevisionRollout, target: WorkloadPlace, live: Object | None, known: Sequence[OldRevision]
+    ) -> LocateResult:
         assert target.manifest is not None
         handler = handler_of(target.manifest)
         assert handler is not None, "a manifest is of a kind that somebody knows"
@@ -186,7 +186,7 @@ class Revisions:
             return Located(target)
         label = _revision(live)
         before = [one.revision for one in known] or asked.named or ["" if label == asked.target else label]
-        sources = tuple(Place(target.ref, revision=name) for name in dict.fromkeys(before))
+        sources = tuple(WorkloadPlace(target.ref, revision=name) for name in dict.fromkeys(before))
         return await self._with_old_manifests(Located(target, sources, in_place=True), asked)
 
     async def _with_old_manifests(self, located: Located, asked: RevisionRollout) -> Located:
@@ -196,15 +196,15 @@ class Revisions:
         sources = tuple([await self._with_manifest(one, asked) for one in located.sources])
         return Located(located.target, sources, in_place=True)
 
-    async def _with_manifest(self, place: Place, asked: RevisionRollout) -> Place:
+    async def _with_manifest(self, place: WorkloadPlace, asked: RevisionRollout) -> WorkloadPlace:
         revision = await self.get(place.revision, asked.namespace) if place.revision else None
         if revision is None:
             return place
         try:
             manifest = _manifest(revision, asked)
-        except Refused:
+        except OamRefused:
             return place
-        return Place(place.ref, manifest if ref_of(manifest) == place.ref else None, place.revision)
+        return WorkloadPlace(place.ref, manifest if ref_of(manifest) == place.ref else None, place.revision)
 
 
 def ref_of(manifest: Object) -> WorkloadRef:
@@ -238,8 +238,8 @@ def _missing(name: str, namespace: str) -> NotLocated:
     return NotLocated(waiting_for(object_name(REVISION.kind, namespace, name), BatchCode.missing))
 
 
-def _places(found: Iterable[OldRevision]) -> tuple[Place, ...]:
-    return tuple(Place(one.ref, revision=one.revision) for one in found)
+def _places(found: Iterable[OldRevision]) -> tuple[WorkloadPlace, ...]:
+    return tuple(WorkloadPlace(one.ref, revision=one.revision) for one in found)
 
 
 def _revision(live: Object | None) -> str:

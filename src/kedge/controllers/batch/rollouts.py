@@ -17,9 +17,9 @@ import msgspec
 from msgspec.structs import replace
 
 from kedge.api.oam.rollout_status import BatchState, RollingState, RolloutStatus
-from kedge.controllers.batch.asking import Asking
+from kedge.controllers.batch.external_calls import ExternalCalls
 from kedge.controllers.batch.located import RolloutKind
-from kedge.controllers.batch.observing import Current, RolloutObserver
+from kedge.controllers.batch.observing import BatchRolloutObserver, Current
 from kedge.controllers.batch.rollout_events import RolloutEvents
 from kedge.controllers.batch.workloads import MANAGER, Referrers, WorkloadAccess
 from kedge.controllers.throttle import Throttle
@@ -36,7 +36,7 @@ from kedge.plan.batching.progress import is_only_reported, moved, reported
 from kedge.plan.batching.rollout import step
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.batching.states import ENDED, Illegal, RolloutEvent
-from kedge.plan.batching.steps import Act, Ended, Hold, Move, Note, RolloutInput, RouteWrite
+from kedge.plan.batching.steps import Act, BatchRolloutInput, Ended, Hold, Move, Note, RouteWrite
 from kedge.plan.batching.traffic import LOOK_AGAIN
 from kedge.plan.moving.wait import Wait
 
@@ -99,7 +99,7 @@ class Rollouts:
         cluster: Cluster,
         kind: RolloutKind,
         workloads: WorkloadAccess,
-        asking: Asking,
+        calls: ExternalCalls,
         *,
         clock: Clock,
         finalizer: str,
@@ -108,19 +108,19 @@ class Rollouts:
         self._kind = kind
         self._client = cluster.client
         self._workloads = workloads
-        self._asking = asking
+        self._calls = calls
         self._answers = Signal(cluster.name)
         self._clock = clock
         self._finalizer = finalizer
         self._referrers = Referrers()
-        self._observer = RolloutObserver(self._client, kind, workloads, asking, self._referrers, clock=clock)
+        self._observer = BatchRolloutObserver(self._client, kind, workloads, calls, self._referrers, clock=clock)
         self._events = RolloutEvents(cluster.events)
         self._reports = Throttle(REPORTS_AFTER)
         places: Sequence[str | None] = namespaces or (None,)
         self._caches = {place: cluster.cache(kind.kind, place, indexes=_NAMESPACED, optional=True) for place in places}
         self._cluster = cluster.name
         own = [cluster.watch(cache, when=_is_asked_anew) for cache in self._caches.values()]
-        others = [*asking.autoscalers.sources(self._referrers.in_namespace), *kind.sources(self._unfinished)]
+        others = [*calls.autoscalers.sources(self._referrers.in_namespace), *kind.sources(self._unfinished)]
         sources = [*own, *workloads.sources(self._referrers), *others, self._answers]
         self.controller = Controller(kind.kind.resource.plural, self.reconcile, sources, workers=WORKERS)
 
@@ -158,7 +158,7 @@ class Rollouts:
 
     async def _steps(self, key: Key, current: Current) -> Outcome:
         """Step after step, until there is something to wait for."""
-        seen: RolloutInput | None = None
+        seen: BatchRolloutInput | None = None
         for _ in range(MOST_STEPS):
             if seen is None:
                 looked = await self._observer.look(key, current)
@@ -180,7 +180,7 @@ class Rollouts:
                     seen = seen if _only_adds(found) else None
                 case Act(route=RouteWrite() as shift):
                     current = await self._write(replace(current, status=shift.status), seen, None)
-                    refused = await self._asking.write_route(seen.route, shift)
+                    refused = await self._calls.write_route(seen.route, shift)
                     if refused is not None:
                         return await self._hold(key, current, seen, Hold(refused, self._clock.now() + LOOK_AGAIN))
                     seen = None
@@ -190,7 +190,7 @@ class Rollouts:
                         return await self._hold(key, current, seen, Hold(problem, self._clock.now() + LOOK_AGAIN))
                     seen = None
                 case Act():
-                    status = await self._asking.answered(seen, found, partial(self._answers.wake, key))
+                    status = await self._calls.answered(seen, found, partial(self._answers.wake, key))
                     if isinstance(status, Wait):
                         return await self._hold(key, current, seen, Hold(status))
                     current, seen = replace(current, status=status), None
@@ -200,7 +200,7 @@ class Rollouts:
                     return await self._end(key, await self._write(current, seen, None))
         return Outcome.not_yet
 
-    async def _hold(self, key: Key, current: Current, seen: RolloutInput, found: Hold) -> Outcome:
+    async def _hold(self, key: Key, current: Current, seen: BatchRolloutInput, found: Hold) -> Outcome:
         self._events.waiting(current.rollout, found.wait)
         is_told = seen.workloads is None or self._workloads.are_watched(seen.workloads)
         poll = None if is_told else UNWATCHED
@@ -218,7 +218,7 @@ class Rollouts:
         """The kind of rollouts that it moves."""
         return self._kind.kind
 
-    async def observe(self, rollout: Any) -> RolloutInput:
+    async def observe(self, rollout: Any) -> BatchRolloutInput:
         """All that the next step of a rollout depends on, as it is now. Nothing is changed: a preview asks here too."""
         meta = rollout.metadata
         return await self._observer.observe(Key("", meta.namespace, meta.name), Current(rollout, rollout.status))
@@ -237,7 +237,7 @@ class Rollouts:
         self._events.moved(current.rollout, move, found)
         return replace(current, status=found)
 
-    async def _annotated(self, current: Current, seen: RolloutInput, move: Move) -> Current:
+    async def _annotated(self, current: Current, seen: BatchRolloutInput, move: Move) -> Current:
         """With the annotations that name the workload, once it is known."""
         if move.event is not RolloutEvent.located or seen.workloads is None:
             return current
@@ -258,7 +258,7 @@ class Rollouts:
             self._events.wrote(current.rollout, write)
         return None
 
-    async def _write(self, current: Current, seen: RolloutInput | None, wait: Wait | None) -> Current:
+    async def _write(self, current: Current, seen: BatchRolloutInput | None, wait: Wait | None) -> Current:
         """Write the status, if it changed."""
         now, meta = self._clock.now(), current.rollout.metadata
         if current.status.rolling_state is None:  # the status that says what is waited for has to say where, too
@@ -294,7 +294,7 @@ def _is_report(current: Current) -> bool:
     return is_answered and is_only_reported(current.rollout.status, current.status)
 
 
-def _ready_pods(seen: RolloutInput | None) -> int | None:
+def _ready_pods(seen: BatchRolloutInput | None) -> int | None:
     if seen is None or seen.workloads is None or seen.moves is None:
         return None
     return seen.moves.ready_pods(seen.workloads)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kedge.api.oam.rollout_plan import ObjectReference, RolloutPlan
 from kedge.api.oam.rollout_states import BEFORE_BATCHES, RollingState
 from kedge.api.oam.rollouts import RolloutTrait, RolloutTraitStatus
-from kedge.controllers.batch.located import Answer, FindRollouts, Located, Place
+from kedge.controllers.batch.located import FindRollouts, Located, LocateResult, WorkloadPlace
 from kedge.controllers.batch.revisions import REVISION, Revisions, revision_rollout_of
 from kedge.controllers.batch.workloads import WorkloadAccess
 from kedge.kube.source import Source
@@ -49,7 +49,7 @@ class TraitKind:
     def with_moving(self, rollout: RolloutTrait, status: RolloutTraitStatus, target: str) -> RolloutTraitStatus:  # noqa: ARG002
         return replace(status, last_target=target)
 
-    async def locate(self, rollout: RolloutTrait, status: RolloutTraitStatus, target: str) -> Answer:
+    async def locate(self, rollout: RolloutTrait, status: RolloutTraitStatus, target: str) -> LocateResult:
         namespace = rollout.metadata.namespace or ""
         aim = ref_of(target, namespace)
         if is_revision(aim):
@@ -62,10 +62,10 @@ class TraitKind:
         sources = [*asked, *known] if is_new else known
         others = dict.fromkeys(one for one in sources if one != aim)
         uids = {_ref(one, namespace): one.uid for one in rollout.spec.source_ref} if is_new else {}
-        places = tuple(Place(one, uid=uids.get(one, ""), is_recorded=one not in asked) for one in others)
+        places = tuple(WorkloadPlace(one, uid=uids.get(one, ""), is_recorded=one not in asked) for one in others)
         uid = rollout.spec.target_ref.uid if is_new else ""
         in_place = not others and (aim in asked or await self._is_in_place(rollout, status, aim))
-        return Located(Place(aim, uid=uid), places, in_place=in_place)
+        return Located(WorkloadPlace(aim, uid=uid), places, in_place=in_place)
 
     async def _is_in_place(self, rollout: RolloutTrait, status: RolloutTraitStatus, aim: WorkloadRef) -> bool:
         """Whether what is named alone is changed in place."""
@@ -76,7 +76,7 @@ class TraitKind:
             return is_in_place(status, aim)
         return changes_alone(handler, await self._workloads.get(aim), rollout.spec.rollout_plan.target_size)
 
-    async def _of_revisions(self, rollout: RolloutTrait, status: RolloutTraitStatus, target: str) -> Answer:
+    async def _of_revisions(self, rollout: RolloutTrait, status: RolloutTraitStatus, target: str) -> LocateResult:
         namespace = rollout.metadata.namespace or ""
         sources = [_ref(one, namespace) for one in rollout.spec.source_ref]
         last = ref_of(status.last_target, namespace) if status.last_target else None

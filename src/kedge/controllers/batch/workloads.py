@@ -16,7 +16,7 @@ from kedge.api.oam.keys import COMPONENT_LABEL
 from kedge.api.oam.rollout_plan import Traffic
 from kedge.api.pods import Pod
 from kedge.api.resource import Resource
-from kedge.controllers.batch.located import Located, Place
+from kedge.controllers.batch.located import Located, WorkloadPlace
 from kedge.controllers.followed_kinds import FollowedKinds
 from kedge.controllers.gather import gather
 from kedge.controllers.kinds import Kinds
@@ -108,7 +108,7 @@ class WorkloadAccess:
         found = await self._client.list(ControllerRevision, workload.ref.namespace, labels=labels)
         return found.items
 
-    async def _workload(self, place: Place, lists_pods: bool) -> Workload:
+    async def _workload(self, place: WorkloadPlace, lists_pods: bool) -> Workload:
         obj = await self.get(place.ref)
         if (resource := self._known(place.ref.api_version, place.ref.kind)) is not None and resource not in _WATCHED:
             self._others.look(resource)

@@ -80,7 +80,7 @@ _MEASURED_AT_ONCE: Final = 20
 SETTLED_AFTER: Final = 0.2  # seconds until all that was made before a run has been seen, also what is of other kinds
 
 
-class Snapshots(Protocol):
+class NewestSnapshots(Protocol):
     """Knows the newest resources of placements."""
 
     async def fresh(self, placement: ClusterResourcePlacement) -> Newest: ...
@@ -96,7 +96,7 @@ class StagedRuns:
         self,
         hub: Cluster,
         kinds: PlacementKinds,
-        snapshots: Snapshots,
+        snapshots: NewestSnapshots,
         *,
         clock: Clock,
         dialect: Dialect = Dialect.seed,

@@ -53,7 +53,7 @@ MANAGER: Final = "kedge-status"
 TRY_AGAIN: Final = 30.0  # seconds until a copy that was refused is tried again
 
 
-class Selection(Protocol):
+class SelectedNow(Protocol):
     """What a placement selects."""
 
     @property
@@ -69,7 +69,7 @@ class Selection(Protocol):
 class Selections(Protocol):
     """Knows what placements select."""
 
-    def selected(self, placement: ClusterResourcePlacement) -> Selection: ...
+    def selected(self, placement: ClusterResourcePlacement) -> SelectedNow: ...
 
     def source(self, kinds: PlacementKinds) -> Source: ...
 

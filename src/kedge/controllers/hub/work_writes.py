@@ -19,7 +19,7 @@ from kedge.plan.working.work_contents import compacted
 MANAGER: Final = "kedge-works"
 
 
-class Refused(Struct, frozen=True):
+class WorksRefused(Struct, frozen=True):
     """Why Works are not as they should be."""
 
     problem: str
@@ -31,7 +31,7 @@ class WorkWrites:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def make(self, changes: WorkChanges) -> list[Work] | Refused:
+    async def make(self, changes: WorkChanges) -> list[Work] | WorksRefused:
         """Make the Works what they should be; gives all of them as they are then.
 
         What is no longer wanted goes last: until then its objects are where they were.
@@ -40,7 +40,7 @@ class WorkWrites:
             made = [await self._create(wanted) for wanted in changes.create]
             changed = [await self._change(work, body) for work, body in changes.patch]
         except _Refusal as refusal:
-            return Refused(str(refusal))
+            return WorksRefused(str(refusal))
         for work in changes.delete:
             await self.remove(work, False)
         return [*changes.same, *made, *changed]

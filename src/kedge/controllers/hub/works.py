@@ -44,7 +44,7 @@ from kedge.controllers.hub.caches import (
 )
 from kedge.controllers.hub.pointed_bindings import PointedBindings
 from kedge.controllers.hub.snapshot_contents import Contents, Missing
-from kedge.controllers.hub.work_writes import Refused, WorkWrites
+from kedge.controllers.hub.work_writes import WorksRefused, WorkWrites
 from kedge.controllers.throttle import Throttle
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
@@ -157,7 +157,7 @@ class Works:
                 binding, binding_status(binding, works_change(), self._clock.now())
             )
         done = await self._write_works(binding, changes)
-        if isinstance(done, Refused):
+        if isinstance(done, WorksRefused):
             await self._report(binding, not_synchronized(done.problem))
             return Outcome.again(after=TRY_AGAIN)
         return await self._report(binding, report_from_works(done, _up_to_date(done, resources.name)))
@@ -175,11 +175,13 @@ class Works:
         by_name = {name: work for name, work in there.items() if work is not None}
         return compare_works(binding, wanted, self._works_of(binding), by_name, self._other_bindings(binding))
 
-    async def _write_works(self, binding: Binding, changes: WorkChanges) -> list[Work] | Refused:
+    async def _write_works(self, binding: Binding, changes: WorkChanges) -> list[Work] | WorksRefused:
         namespace = self._member_namespaces.get(member_namespace(binding.spec.target_cluster))
         if changes.create and namespace is not None and namespace.metadata.deletion_timestamp is not None:
             cluster = binding.spec.target_cluster
-            return Refused(f"{cluster} is leaving the fleet: its namespace {namespace.metadata.name} is being deleted")
+            return WorksRefused(
+                f"{cluster} is leaving the fleet: its namespace {namespace.metadata.name} is being deleted"
+            )
         return await self._writes.make(changes)
 
     # A binding that is to go

@@ -13,7 +13,7 @@ from kedge.controllers.member.writing import MANAGER
 from kedge.kube.cluster import Cluster
 from kedge.kube.errors import AlreadyExists
 from kedge.plan.applying.manifests import DesiredObject, ObjectKey, object_key
-from kedge.plan.applying.ownership import Owner
+from kedge.plan.applying.ownership import WorkOwner
 from kedge.plan.applying.work_status import ApplyResult
 
 
@@ -92,9 +92,9 @@ class AppliedList:
         self._found = await self._works.list_in(self._found, listing)
 
 
-def owner_of(found: AppliedWork) -> Owner:
+def owner_of(found: AppliedWork) -> WorkOwner:
     """It, as the owner of what was placed."""
-    return Owner(found.metadata.name, found.metadata.uid)
+    return WorkOwner(found.metadata.name, found.metadata.uid)
 
 
 def _entry(identifier: WorkResourceIdentifier, uid: str = "") -> AppliedResource:

@@ -31,7 +31,7 @@ from kedge.controllers.gather import gather
 from kedge.controllers.kinds import Kinds
 from kedge.controllers.member.applied_works import AppliedList, AppliedWorks, owner_of
 from kedge.controllers.member.apply_metrics import ApplyMetrics
-from kedge.controllers.member.attempt import Attempt, Memory, workload_of
+from kedge.controllers.member.attempt import Memory, WorkAttempt, workload_of
 from kedge.controllers.member.object_caches import ObjectCaches
 from kedge.controllers.member.pods import PodTroubles
 from kedge.controllers.member.removal import Remover, resource_of
@@ -164,7 +164,7 @@ class Applier:
         left_over = await self._remove_left_over(memory, listed)
         doubts = {one: rest for one, problem in left_over.items() if not problem and (rest := memory.doubt(one, LATE))}
         self._watch_late_objects(memory, doubts)
-        attempt = Attempt(work, memory, self._member, objects=self._objects, pods=self._pods, repairs=self._repairs)
+        attempt = WorkAttempt(work, memory, self._member, objects=self._objects, pods=self._pods, repairs=self._repairs)
         results = await attempt.results(
             listed.add, listed.entries.keys(), not_applied_in(work.status), self._clock.now()
         )

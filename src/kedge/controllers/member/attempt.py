@@ -30,11 +30,11 @@ from kedge.kube.errors import NotFound
 from kedge.plan.applying.manifests import DesiredObject, InvalidManifest, ObjectKey, apply_batches
 from kedge.plan.applying.observed import ObservedObject, status_of
 from kedge.plan.applying.outcomes import DELETED_AGAIN, applied, back_reported, misread, not_applied
-from kedge.plan.applying.ownership import Owner, Refusal, unsupported
+from kedge.plan.applying.ownership import Refusal, WorkOwner, unsupported
 from kedge.plan.applying.records import ObjectRecord
 from kedge.plan.applying.work_status import ApplyResult
 from kedge.plan.availability import Verdict, judge
-from kedge.plan.workloads.pods import Workload
+from kedge.plan.workloads.pods import PodWorkload
 
 Record: TypeAlias = Callable[[Sequence[DesiredObject]], Awaitable[None]]
 
@@ -48,7 +48,7 @@ class Memory(Struct):
 
     work: tuple[str, int]
     """The uid and the generation of the Work."""
-    owner: Owner
+    owner: WorkOwner
     strategy: ApplyStrategy
     begun: float
     spec: WorkSpec
@@ -65,7 +65,7 @@ class Memory(Struct):
     """What the AppliedWork was last made to list."""
 
     @classmethod
-    def of(cls, work: Work, owner: Owner, before: Memory | None) -> Memory:
+    def of(cls, work: Work, owner: WorkOwner, before: Memory | None) -> Memory:
         """A new one; it still knows what the one before knew of manifests that are the same."""
         meta, strategy = work.metadata, work.spec.apply_strategy or ApplyStrategy()
         memory = cls((meta.uid, meta.generation), owner, strategy, asyncio.get_running_loop().time(), work.spec)
@@ -101,13 +101,13 @@ class Memory(Struct):
         return [one for one in self.read if isinstance(one, DesiredObject)]
 
 
-class Held(Struct, frozen=True):
+class HeldObject(Struct, frozen=True):
     """An object that differs, and is left so for now."""
 
     obj: Untyped
 
 
-class Attempt:
+class WorkAttempt:
     """One pass over one Work."""
 
     def __init__(
@@ -214,14 +214,14 @@ class Attempt:
     def _needs_nothing(self, placed: DesiredObject, shown: ObservedObject) -> bool:
         return self._record(placed).needs_nothing(placed.digest, shown, self._repairs.wait(placed.identity))
 
-    def _remember(self, placed: DesiredObject, end: Written | Held) -> None:
+    def _remember(self, placed: DesiredObject, end: Written | HeldObject) -> None:
         before = self._record(placed)
-        after = before.holding(end.obj) if isinstance(end, Held) else before.written(placed.digest, end.obj)
+        after = before.holding(end.obj) if isinstance(end, HeldObject) else before.written(placed.digest, end.obj)
         self._memory.records[placed.identity] = after
 
     async def _write(
         self, placed: DesiredObject, shown: ObservedObject | None, *, expected: bool
-    ) -> Written | Held | Refusal:
+    ) -> Written | HeldObject | Refusal:
         """Write, or put back: that not too often."""
         repairs = self._is_repair(placed)
         if repairs and self._repairs.wait(placed.identity) > 0:
@@ -232,10 +232,10 @@ class Attempt:
             self._repairs.note(placed.identity)
         return end
 
-    async def _hold(self, placed: DesiredObject) -> Held | Refusal:
+    async def _hold(self, placed: DesiredObject) -> HeldObject | Refusal:
         """What there is while it is not to be put back yet."""
         try:
-            return Held(await self._client.get(untyped(placed.resource), placed.name, placed.namespace))
+            return HeldObject(await self._client.get(untyped(placed.resource), placed.name, placed.namespace))
         except NotFound:
             return _DELETED
 
@@ -271,9 +271,9 @@ class Attempt:
         return found
 
 
-def workload_of(placed: DesiredObject) -> Workload:
+def workload_of(placed: DesiredObject) -> PodWorkload:
     """It, as pods and events refer to it."""
-    return Workload(placed.resource.group, placed.resource.kind, placed.namespace or "", placed.name)
+    return PodWorkload(placed.resource.group, placed.resource.kind, placed.namespace or "", placed.name)
 
 
 def _by_ordinal(results: Iterable[ApplyResult]) -> dict[int, ApplyResult]:

@@ -24,7 +24,7 @@ from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
 from kedge.kube.store import Change
 from kedge.plan.availability import Verdict
-from kedge.plan.workloads.pods import Workload
+from kedge.plan.workloads.pods import PodWorkload
 
 FAILED: Final = "FailedCreate"
 KINDS: Final = (("apps", "StatefulSet"), ("apps", "DaemonSet"), ("batch", "Job"))
@@ -38,16 +38,16 @@ _LONGEST: Final = 500  # of a message: many events may be kept
 class FailedCreations:
     """What one member refuses to create, as far as somebody asks."""
 
-    def __init__(self, member: Cluster, clock: Clock, changed: Callable[[Workload], None]) -> None:
+    def __init__(self, member: Cluster, clock: Clock, changed: Callable[[PodWorkload], None]) -> None:
         """`changed` is called when there is something else to say of a workload."""
         self._member = member
         self._clock = clock
         self._changed = changed
-        self._asked: dict[Workload, str] = {}  # what each said of itself when it was last asked for
-        self._failures: dict[Workload, str] = {}
+        self._asked: dict[PodWorkload, str] = {}  # what each said of itself when it was last asked for
+        self._failures: dict[PodWorkload, str] = {}
         self._events: dict[str, Cache[Event]] = {}  # by namespace
 
-    def explain(self, verdict: Verdict, workload: Workload) -> Verdict:
+    def explain(self, verdict: Verdict, workload: PodWorkload) -> Verdict:
         """The verdict on a workload, with why its pods are not created, if they are not."""
         if verdict.available or (workload.group, workload.kind) not in KINDS:
             self.forget(workload)
@@ -59,13 +59,13 @@ class FailedCreations:
         failure = self._failures.get(workload)
         return replace(verdict, message=f"{verdict.message.rstrip('.')}: {FAILED}: {failure}") if failure else verdict
 
-    def forget(self, workload: Workload) -> None:
+    def forget(self, workload: PodWorkload) -> None:
         """Nobody asks for this workload any more."""
         self._failures.pop(workload, None)
         if self._asked.pop(workload, None) is not None:
             self._unwatch(workload.namespace)
 
-    def keep_only(self, placed: Iterable[Workload]) -> None:
+    def keep_only(self, placed: Iterable[PodWorkload]) -> None:
         """Nobody asks for any but these."""
         kept = set(placed)
         for workload in [one for one in self._asked if one not in kept]:
@@ -118,9 +118,9 @@ def _last_time(event: Event) -> datetime | None:
     return event.last_timestamp or event.metadata.creation_timestamp
 
 
-def _workload(about: ObjectReference) -> Workload | None:
+def _workload(about: ObjectReference) -> PodWorkload | None:
     group = about.api_version.rpartition("/")[0]
-    found = Workload(group, about.kind, about.namespace, about.name)
+    found = PodWorkload(group, about.kind, about.namespace, about.name)
     return found if (group, about.kind) in KINDS else None
 
 

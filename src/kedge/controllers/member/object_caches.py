@@ -20,7 +20,7 @@ from kedge.kube.codec import Codec, Untyped
 from kedge.kube.store import Change
 from kedge.plan.applying.observed import ObservedObject, is_placed, metadata_of, observe
 from kedge.plan.applying.ownership import is_applied_work
-from kedge.plan.workloads.pods import Workload
+from kedge.plan.workloads.pods import PodWorkload
 
 PATIENCE: Final = 5.0  # how long to wait for a kind to be shown before asking for each object of it
 
@@ -71,7 +71,7 @@ class ObjectCaches:
         found: ObservedObject | None = self._caches[resource].get(name, namespace)
         return found
 
-    def wake_unavailable(self, workload: Workload) -> None:
+    def wake_unavailable(self, workload: PodWorkload) -> None:
         """Wake the Works that placed this workload, unless it is available: then nobody asks what its pods do."""
         for resource, kept in self._caches.items():
             if (resource.group, resource.kind) == (workload.group, workload.kind):

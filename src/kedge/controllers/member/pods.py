@@ -23,7 +23,7 @@ from kedge.kube.cluster import Cluster
 from kedge.kube.store import Change, Index
 from kedge.plan.availability import Verdict
 from kedge.plan.availability.pod_trouble import SLOW_AFTER, PodTrouble, explained, trouble_of
-from kedge.plan.workloads.pods import Workload
+from kedge.plan.workloads.pods import PodWorkload
 
 NOT_ENDED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 WORKLOAD: Final = "workload"
@@ -73,25 +73,25 @@ def pod_in_short(pod: Pod) -> Pod:
 class PodTroubles:
     """What is wrong with the pods of one member, by workload."""
 
-    def __init__(self, member: Cluster, clock: Clock, changed: Callable[[Workload], None]) -> None:
+    def __init__(self, member: Cluster, clock: Clock, changed: Callable[[PodWorkload], None]) -> None:
         """`changed` is called when there is something else to say of the pods of a workload."""
         self._clock = clock
         self._changed = changed
         self._pods = pods_of(member)
         self._creations = FailedCreations(member, clock, changed)
-        self._timers: dict[Workload, asyncio.TimerHandle] = {}
+        self._timers: dict[PodWorkload, asyncio.TimerHandle] = {}
         self._pods.on_change(self._look)
 
-    def explain(self, verdict: Verdict, workload: Workload) -> Verdict:
+    def explain(self, verdict: Verdict, workload: PodWorkload) -> Verdict:
         """The verdict on a workload, with what is wrong with its pods, if it is not available for that."""
         found = explained(verdict, self._of(workload), self._clock.now())
         return found if found is not verdict else self._creations.explain(verdict, workload)
 
-    def keep_only(self, placed: Iterable[Workload]) -> None:
+    def keep_only(self, placed: Iterable[PodWorkload]) -> None:
         """No others are placed any more."""
         self._creations.keep_only(placed)
 
-    def _of(self, workload: Workload) -> list[PodTrouble]:
+    def _of(self, workload: PodWorkload) -> list[PodTrouble]:
         return [pod.trouble for pod in self._pods.by(WORKLOAD, _key(workload)) if pod.trouble is not None]
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ class PodTroubles:
         if new is not None and new.since is not None:
             self._look_later(new.workload)
 
-    def _look_later(self, workload: Workload) -> None:
+    def _look_later(self, workload: PodWorkload) -> None:
         """Look at pods that are slow when one of them has been for long enough: mostly none is by then."""
         if workload in self._timers:
             return
@@ -119,7 +119,7 @@ class PodTroubles:
             wait = (min(slow) + SLOW_AFTER - now).total_seconds() + A_MOMENT
             self._timers[workload] = asyncio.get_running_loop().call_later(wait, self._look_at_slow, workload)
 
-    def _look_at_slow(self, workload: Workload) -> None:
+    def _look_at_slow(self, workload: PodWorkload) -> None:
         self._timers.pop(workload, None)
         self._changed(workload)
         self._look_later(workload)
@@ -129,7 +129,7 @@ def _by_workload(pod: Pod) -> Iterable[str]:
     return () if pod.trouble is None else (_key(pod.trouble.workload),)
 
 
-def _key(workload: Workload) -> str:
+def _key(workload: PodWorkload) -> str:
     return f"{workload.group}/{workload.kind}/{workload.namespace}/{workload.name}"
 
 

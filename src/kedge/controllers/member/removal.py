@@ -21,7 +21,7 @@ from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of
 from kedge.kube.errors import ApiError, Conflict, NotFound, TooManyRequests
 from kedge.plan.applying.manifests import object_key
-from kedge.plan.applying.ownership import Owner
+from kedge.plan.applying.ownership import WorkOwner
 
 _TRIES: Final = 5
 
@@ -29,7 +29,7 @@ _TRIES: Final = 5
 class Remover:
     """Undoes what was done for one AppliedWork."""
 
-    def __init__(self, client: Client, owner: Owner) -> None:
+    def __init__(self, client: Client, owner: WorkOwner) -> None:
         self._client = client
         self._owner = owner
 

@@ -28,7 +28,7 @@ from kedge.plan.applying.apply_configuration import (
 )
 from kedge.plan.applying.manifests import DesiredObject, not_served
 from kedge.plan.applying.observed import content_of
-from kedge.plan.applying.ownership import Owner, Refusal, refusal
+from kedge.plan.applying.ownership import Refusal, WorkOwner, refusal
 
 MANAGER: Final = "work-api-agent"
 AT_MOST: Final = 8  # requests for one Work at the same time
@@ -45,7 +45,7 @@ class Written(Struct, frozen=True):
 class Writer:
     """Writes the objects of one Work, for its AppliedWork."""
 
-    def __init__(self, client: Client, owner: Owner, strategy: ApplyStrategy, *, rehearses: bool = False) -> None:
+    def __init__(self, client: Client, owner: WorkOwner, strategy: ApplyStrategy, *, rehearses: bool = False) -> None:
         """One that `rehearses` writes nothing: the member only says what would come of it."""
         self._client = client
         self._owner = owner

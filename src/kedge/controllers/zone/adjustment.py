@@ -41,7 +41,7 @@ from kedge.plan.zoning.scaling import (
     ScaleCode,
     ScaleStep,
     Scaling,
-    Verdict,
+    ScalingVerdict,
     replicas_of,
     wait_for,
 )
@@ -135,10 +135,10 @@ class Adjustment:
             raise GroupUnread(f"{odd.metadata.name} is not understood: {odd.problem}")
         return page.items
 
-    def _postponed(self, known: Scaling) -> dict[str, Verdict]:
+    def _postponed(self, known: Scaling) -> dict[str, ScalingVerdict]:
         return {one.metadata.name: found for one in known.sets if (found := self._postponed_one(one, known))}
 
-    def _postponed_one(self, one: StatefulSet, known: Scaling) -> Verdict | None:
+    def _postponed_one(self, one: StatefulSet, known: Scaling) -> ScalingVerdict | None:
         """What was found for it lately, if it is too soon to find out again."""
         tries = (
             (("refused", one.metadata.uid), _fingerprint(known), RETRY.first),
@@ -147,7 +147,7 @@ class Adjustment:
         for key, value, changed in tries:
             last, left = self._attempts.last(key), self._attempts.remaining(key, value, changed=changed)
             if last is not None and left:
-                return Verdict(waits=last.waits, until=known.now + timedelta(seconds=left))
+                return ScalingVerdict(waits=last.waits, until=known.now + timedelta(seconds=left))
         return None
 
     def _asked_about(self, one: StatefulSet, known: Scaling) -> tuple[object, ...]:
@@ -202,12 +202,12 @@ class Adjustment:
         retry = partial(RETRY.after, rng=self._tools.rng) if failed else lambda _: min(ASK_AGAIN, until)
         self._attempts.note(("delay", one.metadata.uid), about, retry, failed=failed, waits=found.waits)
 
-    async def _patch(self, known: Scaling, step: ScaleStep) -> Adjusted | Verdict:
+    async def _patch(self, known: Scaling, step: ScaleStep) -> Adjusted | ScalingVerdict:
         """Set the replicas; or what keeps them from being set."""
         one, client = _named(known, step.name), self._tools.client
         try:
             if not _is_same(one, await client.get(StatefulSet, step.name, self._group.namespace)):
-                return Verdict(until=known.now + _SOON)
+                return ScalingVerdict(until=known.now + _SOON)
             # The uid alone is the precondition. The webhook that prepares a downscale annotates the StatefulSet while
             # this patch is admitted. With a resourceVersion every such patch would end in a conflict.
             patch = StrategicPatch({"spec": {"replicas": step.replicas}})
@@ -219,13 +219,13 @@ class Adjustment:
         self._attempts.forget(("refused", one.metadata.uid))
         return Adjusted(step)
 
-    def _refused(self, known: Scaling, one: StatefulSet, error: KubeError) -> Verdict:
+    def _refused(self, known: Scaling, one: StatefulSet, error: KubeError) -> ScalingVerdict:
         text = error.message if isinstance(error, ApiError) else str(error)
         key, waits = ("refused", one.metadata.uid), (wait_for(one.metadata.name, ScaleCode.refused, reported=text),)
         retry = partial(RETRY.after, rng=self._tools.rng)
         self._attempts.note(key, _fingerprint(known), retry, failed=True, waits=waits)
         left = self._attempts.remaining(key, _fingerprint(known))
-        return Verdict(waits=waits, until=known.now + timedelta(seconds=left))
+        return ScalingVerdict(waits=waits, until=known.now + timedelta(seconds=left))
 
     # After it
 

@@ -32,9 +32,9 @@ from kedge.plan.zoning.certificate_renewal import (
     ABSENT,
     CertificateFacts,
     Generate,
+    RenewalWait,
     Serve,
     ServedPair,
-    Wait,
     WriteSecret,
     generated_data,
     lead_time,
@@ -150,7 +150,7 @@ class Certificates:
         now = self._clock.now()
         facts = self._facts(read, now)
         step = next_step(facts, names=self._names, jitter=self._jitter, now=now)
-        if isinstance(step, Wait):
+        if isinstance(step, RenewalWait):
             return Outcome.again(after=self._pause(step, facts, now))
         await self._take(step, facts, read, now)
         return Outcome.again(after=_AT_ONCE)
@@ -186,7 +186,7 @@ class Certificates:
             self._held_since = (stored.ca, now)
         return now - self._held_since[1] >= self._known_after
 
-    def _pause(self, step: Wait, facts: CertificateFacts, now: datetime) -> float:
+    def _pause(self, step: RenewalWait, facts: CertificateFacts, now: datetime) -> float:
         """Seconds until the next look: the moment itself, or sooner, since the Secret and the clock may change."""
         usual = self._read_every / 6 if step.for_trust and facts.trusted is not None else self._read_every
         if self._served is not None:

@@ -28,7 +28,7 @@ from kedge.kube.connect.failures import FAILURES
 from kedge.kube.connect.http_answer import decompressed
 from kedge.kube.connect.http_connection import HttpRequest
 from kedge.kube.connect.line_stream import LineStream
-from kedge.kube.connect.pool import Answer, Pool, Pools
+from kedge.kube.connect.pool import Pool, PooledAnswer, Pools
 from kedge.kube.connect.request_head import RequestHeads
 from kedge.kube.connect.tls import TlsRefused
 from kedge.kube.transport import ConnectionFailed, Request, Response, Stream
@@ -94,7 +94,7 @@ class HttpsTransport:
         finally:
             answer.leave()
 
-    async def _ask(self, request: Request, encoding: str, timeout: float, silence: float | None = None) -> Answer:
+    async def _ask(self, request: Request, encoding: str, timeout: float, silence: float | None = None) -> PooledAnswer:
         """The answer to a request; if our identity was refused and there is a fresh one, the answer to that."""
         deadline = asyncio.get_running_loop().time() + timeout
         identity = self._connection.credentials.held() or await self._identity(deadline)
@@ -133,7 +133,7 @@ class HttpsTransport:
 
     def _ask_as(
         self, identity: Identity, request: Request, encoding: str, deadline: float, silence: float | None
-    ) -> Coroutine[None, None, Answer]:
+    ) -> Coroutine[None, None, PooledAnswer]:
         asked = HttpRequest(
             request.method,
             self._heads.write(request, encoding, identity.authorization),
@@ -148,7 +148,7 @@ class HttpsTransport:
 
     async def _ask_anew(
         self, certificate: ClientCertificate | None, asked: HttpRequest, deadline: float, incoming: LineStream | None
-    ) -> Answer:
+    ) -> PooledAnswer:
         """The same through a pool that is still to be made."""
         with failures.before_sending:
             async with asyncio.timeout_at(deadline):
@@ -173,7 +173,7 @@ class HttpsTransport:
 class HttpsStream:
     """A stream over a socket."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: PooledAnswer) -> None:
         assert answer.incoming is not None
         self._incoming = answer.incoming
         self.status = answer.reply.status

@@ -25,7 +25,7 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 ENDED_WITHIN = 3.0
 
 
-class Answer(Struct, frozen=True):
+class PooledAnswer(Struct, frozen=True):
     """An answer, and its connection. An answer with a line stream must be left."""
 
     reply: HttpReply
@@ -64,7 +64,7 @@ class Pool:
     def closed(self) -> bool:
         return self._closed or (self._retired and not self._busy and not self._dialling)
 
-    async def ask(self, asked: HttpRequest, deadline: float, incoming: LineStream | None = None) -> Answer:
+    async def ask(self, asked: HttpRequest, deadline: float, incoming: LineStream | None = None) -> PooledAnswer:
         """The answer to a request, by this time of the loop; with `incoming`, its head, and the body to follow there.
 
         A check that comes with the request has its say when there is a connection, and nothing written to it.
@@ -119,7 +119,7 @@ class Pool:
 
     async def _over(
         self, connection: HttpConnection, asked: HttpRequest, deadline: float, incoming: LineStream | None
-    ) -> Answer:
+    ) -> PooledAnswer:
         self._busy.add(connection)
         try:
             if asked.check is not None:
@@ -130,7 +130,7 @@ class Pool:
             raise
         if incoming is None:
             self.left(connection)
-        return Answer(reply, incoming, self, connection)
+        return PooledAnswer(reply, incoming, self, connection)
 
     # Connections
 

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from kedge.plan.aligning.aim import Aim, AlignCode
 from kedge.plan.aligning.bounds import Bounds, bounds, extra_kept
-from kedge.plan.aligning.checks import Change, Exposure, change_of, is_lasting, refused, spares_what_works
+from kedge.plan.aligning.checks import Exposure, SpecChange, change_of, is_lasting, refused, spares_what_works
 from kedge.plan.aligning.goals import goals, is_new, is_there
 from kedge.plan.aligning.headroom import Headroom
 from kedge.plan.aligning.ledger import Member, Spec
@@ -135,7 +135,7 @@ class _Round:
             refusals.append(refusal)
         self._wait(member, self._said(member, offered.otherwise, refusals))
 
-    def _sparing(self, change: Change, offered: Offers) -> Change:
+    def _sparing(self, change: SpecChange, offered: Offers) -> SpecChange:
         """The same by surge alone, or more pods of the template before at first, if pods that work may be needed while
         those of others do not."""
         if spares_what_works(change):
@@ -204,11 +204,11 @@ class _Round:
         part = self._parts[member.name]
         return Bounds(max(1, part.unavailable), max(1, part.surge))
 
-    def _change(self, member: Member, spec: Spec) -> Change:
+    def _change(self, member: Member, spec: Spec) -> SpecChange:
         numbered = replace(spec, seq=self._seq + 1)
         return change_of(self._aim, member, numbered, self._held[member.name], self.total, self._exposure)
 
-    def _write(self, change: Change) -> None:
+    def _write(self, change: SpecChange) -> None:
         name = change.member.name
         self._seq = change.spec.seq
         self.total, self._held[name] = change.total, change.held
@@ -241,7 +241,7 @@ class _Round:
         }
 
 
-def _refusal(change: Change) -> AlignCode | None:
+def _refusal(change: SpecChange) -> AlignCode | None:
     return refused(change) or (None if is_lasting(change) else AlignCode.broken)
 
 

@@ -20,7 +20,7 @@ from kedge.api.karmada.clusters import Cluster, Taint, TaintEffect
 from kedge.api.karmada.keys import APPLIED_PLACEMENT, DEFAULT_SCHEDULER
 from kedge.api.karmada.policies import Placement, Toleration
 from kedge.plan.aligning.observed import AnyBinding, BadPlacement, read_placement
-from kedge.plan.aligning.scheduling import Candidate, NotScheduled, missing_clusters, schedule
+from kedge.plan.aligning.scheduling import CandidateCluster, NotScheduled, missing_clusters, schedule
 
 SCHEDULED = "Scheduled"
 
@@ -110,9 +110,9 @@ def _without_empty(found: tuple[TargetCluster, ...]) -> tuple[TargetCluster, ...
     return tuple(one for one in found if one.replicas) or found
 
 
-def _candidates(placement: Placement, clusters: Iterable[Cluster], now: Mapping[str, int]) -> list[Candidate]:
+def _candidates(placement: Placement, clusters: Iterable[Cluster], now: Mapping[str, int]) -> list[CandidateCluster]:
     return [
-        Candidate(one.metadata.name, one.metadata.labels)
+        CandidateCluster(one.metadata.name, one.metadata.labels)
         for one in clusters
         if one.metadata.deletion_timestamp is None
         and (one.metadata.name in now or _takes_more(one, placement.cluster_tolerations))

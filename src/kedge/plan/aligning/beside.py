@@ -30,7 +30,7 @@ from kedge.plan.aligning.ledger import Member, Spec
 from kedge.plan.aligning.ledger_text import Ledger, ledger_text, read_ledger
 from kedge.plan.aligning.retaining import retains_replicas
 from kedge.plan.aligning.turn_grants import turn_grants
-from kedge.plan.aligning.turns import TAKEN, Record, TurnCode, read_turns, turns_text
+from kedge.plan.aligning.turns import TAKEN, TurnCode, TurnRecord, read_turns, turns_text
 from kedge.plan.fields import Object
 from kedge.plan.moving.wait import Blocker, Wait
 
@@ -48,7 +48,7 @@ class BesideInput(Struct, frozen=True):
     works: Mapping[str, Work] = {}
     ready: Set[str] = frozenset()
     """The clusters that are heard from."""
-    record: Record = Record()
+    record: TurnRecord = TurnRecord()
     starting: Set[str] = frozenset()
     """Clusters whose number of pods changed a moment ago."""
 
@@ -56,7 +56,7 @@ class BesideInput(Struct, frozen=True):
 class BesidePlan(Struct, frozen=True):
     """What to write: first the record with the overrides, then who is let through."""
 
-    record: Record = Record()
+    record: TurnRecord = TurnRecord()
     overrides: Mapping[str, tuple[tuple[str, Any], ...]] = {}
     """By cluster: paths and their values."""
     open: tuple[str, ...] = ()
@@ -83,11 +83,11 @@ def beside_input(
     """A binding by the objects there are. Raises ValueError if what is kept on the override cannot be read."""
     ready = {one.metadata.name for one in members if is_true(one.status.conditions, "Ready")}
     notes: Mapping[str, str] = override.metadata.annotations if override is not None else {}
-    record = Record(read_ledger(notes.get(LEDGER, "")), read_turns(notes.get(TURNS, "")))
+    record = TurnRecord(read_ledger(notes.get(LEDGER, "")), read_turns(notes.get(TURNS, "")))
     return BesideInput(spec, template, works, ready, record)
 
 
-def record_notes(record: Record) -> dict[str, str]:
+def record_notes(record: TurnRecord) -> dict[str, str]:
     """What is kept, as the annotations of the override."""
     return {LEDGER: ledger_text(record.ledger), TURNS: turns_text(record.turns)}
 
@@ -120,7 +120,7 @@ def plan_beside(seen: BesideInput) -> BesidePlan:
     manifests = {one.name: one.manifest for one in clusters}
     waiting = _no_works(wanted, seen.works, found) | _waiting(aim, clusters, members, asked, grants)
     return BesidePlan(
-        Record(Ledger(specs), turns),
+        TurnRecord(Ledger(specs), turns),
         {name: overridden_values(manifests[name], given) for name, given in granted.items()},
         tuple(name for name, turn in turns.items() if turn.is_open),
         waiting,
@@ -138,7 +138,7 @@ def _is_usable(work: Work, wanted: Mapping[str, int], name: str) -> bool:
 # Numbers
 
 
-def _numbered(clusters: list[DispatchedCluster], record: Record) -> list[DispatchedCluster]:
+def _numbered(clusters: list[DispatchedCluster], record: TurnRecord) -> list[DispatchedCluster]:
     """With a number of its own for each spec that has none yet, beside those that were there before."""
     top = max((spec.seq for specs in record.ledger.specs.values() for spec in specs), default=0)
     new = [one.name for one in clusters if len(one.specs) > 1 and one.specs[-1].seq == 0]

@@ -36,7 +36,7 @@ from kedge.plan.aligning.overriding import AnyOverridePolicy, NotOverridden, Ove
 from kedge.plan.aligning.own_strategies import own_strategies, paused_clusters
 from kedge.plan.aligning.propagating import propagated
 from kedge.plan.aligning.retaining import retained, sized, without_retaining
-from kedge.plan.aligning.scheduling import Candidate
+from kedge.plan.aligning.scheduling import CandidateCluster
 from kedge.plan.aligning.work_spec import was_sent
 from kedge.plan.fields import Object, group_of, patched, text, whole
 from kedge.plan.moving.wait import Wait
@@ -45,7 +45,7 @@ from kedge.plan.moving.wait import Wait
 class BoundCluster(Struct, frozen=True, dict=True):
     """A cluster that a binding is about."""
 
-    candidate: Candidate
+    candidate: CandidateCluster
     is_reachable: bool = True
     work: Work | None = None
     is_suspended: bool = False

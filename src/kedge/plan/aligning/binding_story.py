@@ -43,20 +43,20 @@ _HEALTH: Final[Mapping[str, State]] = {"Healthy": State.available, "Unhealthy": 
 _WORST: Final = (State.failed, State.unknown, State.paused, State.moving, State.next, State.waiting, State.leaving)
 
 
-class Share(Struct, frozen=True):
+class PodShare(Struct, frozen=True):
     """A part of the budget, in pods."""
 
     unavailable: int = 0
     surge: int = 0
 
-    def __add__(self, other: Share) -> Share:
-        return Share(self.unavailable + other.unavailable, self.surge + other.surge)
+    def __add__(self, other: PodShare) -> PodShare:
+        return PodShare(self.unavailable + other.unavailable, self.surge + other.surge)
 
     def __str__(self) -> str:
         return f"{self.unavailable}+{self.surge}"
 
 
-class ClusterStory(Struct, frozen=True):
+class BindingClusterStory(Struct, frozen=True):
     """Where one cluster stands."""
 
     name: str
@@ -71,9 +71,9 @@ class ClusterStory(Struct, frozen=True):
     available: int = 0
     proven: int = 0
     """How many pods of the wanted template are available for sure."""
-    granted: Share | None = None
+    granted: PodShare | None = None
     """What it may spend by what was written last; None if nothing was."""
-    in_flight: Share = Share()
+    in_flight: PodShare = PodShare()
     """What it may be spending: it counts until the cluster proves that it is not."""
     written: int = 0
     """The number of what was written last."""
@@ -100,9 +100,9 @@ class BindingStory(Struct, frozen=True):
     """How many pods are to be available at every moment."""
     most: int = 0
     """How many pods there may be at every moment."""
-    budget: Share = Share()
+    budget: PodShare = PodShare()
     """What all clusters together may spend."""
-    clusters: tuple[ClusterStory, ...] = ()
+    clusters: tuple[BindingClusterStory, ...] = ()
     problems: tuple[str, ...] = ()
 
     @property
@@ -122,8 +122,8 @@ class BindingStory(Struct, frozen=True):
         return sum(getattr(one, name) for one in self.clusters)
 
     @property
-    def in_flight(self) -> Share:
-        return sum((one.in_flight for one in self.clusters), Share())
+    def in_flight(self) -> PodShare:
+        return sum((one.in_flight for one in self.clusters), PodShare())
 
     def as_json(self) -> dict[str, Any]:
         """The story for programs."""
@@ -164,7 +164,7 @@ def _starting(binding: AnyBinding, clusters: Iterable[str]) -> frozenset[str]:
 def _story(
     binding: AnyBinding,
     plan: AlignedPlan,
-    clusters: tuple[ClusterStory, ...],
+    clusters: tuple[BindingClusterStory, ...],
     *,
     has_resource: bool,
     is_deleting: bool,
@@ -185,14 +185,14 @@ def _story(
         goal=sum(one.goal for one in clusters),
         fewest=aim.fewest if aim is not None else 0,
         most=aim.most if aim is not None else 0,
-        budget=Share(aim.unavailable, aim.surge) if aim is not None else Share(),
+        budget=PodShare(aim.unavailable, aim.surge) if aim is not None else PodShare(),
         clusters=clusters,
         problems=plan.problems,
     )
 
 
 def _whole(
-    binding: AnyBinding, plan: AlignedPlan, clusters: Iterable[ClusterStory], *, has_resource: bool
+    binding: AnyBinding, plan: AlignedPlan, clusters: Iterable[BindingClusterStory], *, has_resource: bool
 ) -> tuple[State, str]:
     bound, states = resource_of(binding), {one.state for one in clusters}
     if not has_resource:
@@ -212,7 +212,7 @@ def _whole(
 
 def _clusters(
     works: Mapping[str, Work], plan: AlignedPlan, granted: Mapping[str, Spec] | None = None
-) -> Iterator[ClusterStory]:
+) -> Iterator[BindingClusterStory]:
     found = plan.alignment
     if found is None:
         for item in aggregated_items(works):
@@ -224,21 +224,21 @@ def _clusters(
     known = {member.name for member in plan.members}
     for name, wait in found.waiting.items():
         if name not in known:
-            yield ClusterStory(name, _STATES.get(wait.code, State.waiting), wait_sentence(wait))
+            yield BindingClusterStory(name, _STATES.get(wait.code, State.waiting), wait_sentence(wait))
 
 
-def _copied(item: AggregatedStatusItem) -> ClusterStory:
+def _copied(item: AggregatedStatusItem) -> BindingClusterStory:
     if item.applied_message:
-        return ClusterStory(item.cluster_name, State.failed, f"it was not written there: {item.applied_message}")
+        return BindingClusterStory(item.cluster_name, State.failed, f"it was not written there: {item.applied_message}")
     state = _HEALTH.get(item.health, State.moving) if item.applied else State.next
-    return ClusterStory(item.cluster_name, state)
+    return BindingClusterStory(item.cluster_name, state)
 
 
-def _aligned(member: Member, found: Alignment, work: Work | None, last: Spec | None) -> ClusterStory:
+def _aligned(member: Member, found: Alignment, work: Work | None, last: Spec | None) -> BindingClusterStory:
     goal, report, held = found.goals.get(member.name, 0), member.report, bounds(member)
     state, why = _state(member, goal, found, work)
     told = _by_last_report(member)
-    return ClusterStory(
+    return BindingClusterStory(
         name=member.name,
         state=state,
         why=why,
@@ -248,8 +248,8 @@ def _aligned(member: Member, found: Alignment, work: Work | None, last: Spec | N
         updated=told.updated,
         available=report.available,
         proven=told.proven,
-        granted=Share(last.unavailable, last.surge) if last is not None else None,
-        in_flight=Share(held.unavailable, held.surge),
+        granted=PodShare(last.unavailable, last.surge) if last is not None else None,
+        in_flight=PodShare(held.unavailable, held.surge),
         written=last.seq if last is not None else 0,
         acknowledged=max(0, report.seq),
     )
@@ -317,7 +317,7 @@ def _says_more(story: BindingStory) -> bool:
     return bool(story.problems) or not any(one.why for one in story.clusters)
 
 
-def cluster_line(story: BindingStory, cluster: ClusterStory) -> str:
+def cluster_line(story: BindingStory, cluster: BindingClusterStory) -> str:
     """A cluster in a line."""
     if not story.is_aligned:
         return ": ".join(part for part in (cluster.state.value, cluster.why) if part)
@@ -340,7 +340,7 @@ def explained_binding(story: BindingStory) -> list[str]:
     return lines
 
 
-def explained_cluster(story: BindingStory, cluster: ClusterStory) -> list[str]:
+def explained_cluster(story: BindingStory, cluster: BindingClusterStory) -> list[str]:
     """Why a cluster is where it is."""
     lines = [f"{cluster.name}: {cluster_line(story, cluster)}"]
     if not story.is_aligned or cluster.granted is None:

@@ -23,7 +23,7 @@ from kedge.plan.aligning.goals import is_empty, is_new
 from kedge.plan.aligning.ledger import Member, Spec
 
 
-class Change(Struct, frozen=True, gc=False):
+class SpecChange(Struct, frozen=True, gc=False):
     """A spec for one cluster, and what it and all of them may come to with it."""
 
     aim: Aim
@@ -58,18 +58,18 @@ class Exposure(Struct, frozen=True, gc=False):
         return total.updated - self.proven if self.by_updated else total.unproven
 
 
-def change_of(aim: Aim, member: Member, spec: Spec, before: Bounds, now: Bounds, exposure: Exposure) -> Change:
+def change_of(aim: Aim, member: Member, spec: Spec, before: Bounds, now: Bounds, exposure: Exposure) -> SpecChange:
     """What becomes of a cluster that is asked for this."""
     held = bounds_with(before, member, spec)
-    return Change(aim, member, spec, before, now, held, now - before + held, exposure)
+    return SpecChange(aim, member, spec, before, now, held, now - before + held, exposure)
 
 
-def refused(change: Change) -> AlignCode | None:
+def refused(change: SpecChange) -> AlignCode | None:
     """What the cluster waits for if this spec is not to be written; None if it may."""
     return next((code for is_right, code in _CHECKS if not is_right(change)), None)
 
 
-def is_lasting(change: Change) -> bool:
+def is_lasting(change: SpecChange) -> bool:
     """Whether enough pods stay available also when those that do not work there are replaced, and those of others still
     do not work: by what is granted now, as many may be taken away then."""
     now, proven, fewest = change.before.steady, _steady_when_proven(change.member, change.spec), change.aim.fewest
@@ -93,14 +93,14 @@ def _steady_when_whole(member: Member, spec: Spec) -> tuple[int, int]:
     return before.steady, bounds_with(before, whole, spec).steady
 
 
-def spares_what_works(change: Change) -> bool:
+def spares_what_works(change: SpecChange) -> bool:
     """Whether the spec alone leaves enough pods, if all of the cluster's work by then and those of others still do not:
     what it was asked for before may allow more, and is over then."""
     enough = min(change.aim.fewest, change.others + change.spec.replicas)
     return change.others + steady_by(change.member, change.spec) >= enough
 
 
-def _is_within(change: Change) -> bool:
+def _is_within(change: SpecChange) -> bool:
     """Whether all clusters together keep to the budget."""
     now, total, aim = change.now, change.total, change.aim
     return (
@@ -110,13 +110,13 @@ def _is_within(change: Change) -> bool:
     )
 
 
-def _keeps_others_back(change: Change) -> bool:
+def _keeps_others_back(change: SpecChange) -> bool:
     """Whether no more pods have the wanted template than the partition lets through."""
     now, total, aim = change.now, change.total, change.aim
     return not aim.is_partitioned or total.updated <= max(aim.most_updated, now.updated)
 
 
-def _is_steady(change: Change) -> bool:
+def _is_steady(change: SpecChange) -> bool:
     """Whether enough pods are left if those that do not work now work again, all that the cluster reports among them,
     also if it may yet take some away by what it was asked for before. To tell it what it has changes nothing of that.
     """
@@ -135,14 +135,14 @@ def _is_told_again(member: Member, spec: Spec) -> bool:
     return replace(spec, seq=last.seq) == last
 
 
-def _takes_no_others(change: Change) -> bool:
+def _takes_no_others(change: SpecChange) -> bool:
     """Pods that may be on their way out by an earlier spec are no reason to take others away as well."""
     if change.total.fewest >= change.aim.fewest or not change.member.lingering:
         return True
     return fewest_in_effect(change.member, (change.spec,)) >= fewest_in_effect(change.member)
 
 
-def _is_proven_enough(change: Change) -> bool:
+def _is_proven_enough(change: SpecChange) -> bool:
     """Whether no more pods may have the wanted template unproven than the budget allows. A cluster that has no others
     takes none of them away."""
     aim, exposed = change.aim, change.exposure.of
@@ -151,7 +151,7 @@ def _is_proven_enough(change: Change) -> bool:
     return exposed(change.total) <= max(aim.unavailable + aim.surge, exposed(change.now))
 
 
-_CHECKS: Final[tuple[tuple[Callable[[Change], bool], AlignCode], ...]] = (
+_CHECKS: Final[tuple[tuple[Callable[[SpecChange], bool], AlignCode], ...]] = (
     (_is_within, AlignCode.budget_spent),
     (_keeps_others_back, AlignCode.kept_back),
     (_is_steady, AlignCode.broken),

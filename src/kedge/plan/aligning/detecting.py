@@ -54,7 +54,7 @@ CLAIM_LABELS: Final = (POLICY_ID, CLUSTER_POLICY_ID)
 _CLAIM_NOTES: Final = (POLICY_NAMESPACE, POLICY_NAME, CLUSTER_POLICY_NAME)
 
 
-class Claim(Struct, frozen=True):
+class PolicyClaim(Struct, frozen=True):
     """The labels and annotations by which a binding says which policy it came from."""
 
     labels: Mapping[str, str | None]
@@ -116,7 +116,7 @@ def permanent_id(policy: AnyPolicy) -> str:
     return policy.metadata.uid or ""
 
 
-def claim_of(policy: AnyPolicy | None) -> Claim:
+def claim_of(policy: AnyPolicy | None) -> PolicyClaim:
     """How a binding says that it came from a policy; with None, that it came from none any more."""
     labels: dict[str, str | None] = dict.fromkeys(CLAIM_LABELS)
     notes: dict[str, str | None] = dict.fromkeys(_CLAIM_NOTES)
@@ -127,7 +127,7 @@ def claim_of(policy: AnyPolicy | None) -> Claim:
         case ClusterPropagationPolicy():
             labels[CLUSTER_POLICY_ID] = permanent_id(policy)
             notes[CLUSTER_POLICY_NAME] = policy.metadata.name
-    return Claim(labels, notes)
+    return PolicyClaim(labels, notes)
 
 
 def holder_of(meta: ObjectMeta) -> str | None:

@@ -22,7 +22,7 @@ from kedge.plan.aligning.interpreter import (
     sequence_of,
 )
 from kedge.plan.aligning.ledger import UNKNOWN, Member, Report, Spec
-from kedge.plan.aligning.turns import TAKEN, Record, Turn
+from kedge.plan.aligning.turns import TAKEN, Turn, TurnRecord
 from kedge.plan.digest import digest
 from kedge.plan.fields import Object, at, whole
 
@@ -125,7 +125,7 @@ class DispatchedCluster(Struct, frozen=True):
         return all(at(asked, "spec", name) == at(self.manifest, "spec", name) for name in OVERRIDDEN)
 
 
-def dispatched_cluster(name: str, wanted: int, work: Work, record: Record, *, is_ready: bool) -> DispatchedCluster:
+def dispatched_cluster(name: str, wanted: int, work: Work, record: TurnRecord, *, is_ready: bool) -> DispatchedCluster:
     """A cluster by its Work, which has a manifest, and by what is kept of it."""
     manifest, statuses = work.spec.workload.manifests[0], work.status.manifest_statuses
     raw = statuses[0].status if statuses else None

@@ -16,7 +16,7 @@ from kedge.api.karmada.works import Work
 from kedge.plan.aligning.binding import BindingInput, BoundCluster
 from kedge.plan.aligning.ledger_text import BadLedger, read_ledger
 from kedge.plan.aligning.overriding import AnyOverridePolicy
-from kedge.plan.aligning.scheduling import Candidate
+from kedge.plan.aligning.scheduling import CandidateCluster
 from kedge.plan.aligning.work_spec import is_suspended
 from kedge.plan.fields import Object
 
@@ -60,7 +60,7 @@ def binding_input(
     names = {one.name for one in binding.spec.clusters} | set(works) | _asked(ledger)
     clusters = {
         name: BoundCluster(
-            Candidate(name, members[name].metadata.labels),
+            CandidateCluster(name, members[name].metadata.labels),
             is_true(members[name].status.conditions, "Ready"),
             works.get(name),
             is_suspended=is_suspended(binding.spec, name),

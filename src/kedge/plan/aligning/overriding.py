@@ -23,7 +23,7 @@ from kedge.api.karmada.overrides import (
 )
 from kedge.api.karmada.policies import ResourceSelector
 from kedge.plan.aligning.images import overridden_image
-from kedge.plan.aligning.scheduling import Candidate, is_meant
+from kedge.plan.aligning.scheduling import CandidateCluster, is_meant
 from kedge.plan.aligning.supporting import override_problems
 from kedge.plan.fields import Object, at, text
 
@@ -56,7 +56,7 @@ class Overridden(Struct, frozen=True):
     """Whether one of them decides on the rolling strategy."""
 
 
-def overridden(obj: Object, cluster: Candidate, policies: Iterable[AnyOverridePolicy]) -> Overridden:
+def overridden(obj: Object, cluster: CandidateCluster, policies: Iterable[AnyOverridePolicy]) -> Overridden:
     """An object with all that is different in a cluster."""
     found: Any = obj
     named: dict[type, list[str]] = {ClusterOverridePolicy: [], OverridePolicy: []}

@@ -17,7 +17,7 @@ from kedge.plan.aligning.supporting import placement_problems
 from kedge.plan.text import listed, natural
 
 
-class Candidate(Struct, frozen=True):
+class CandidateCluster(Struct, frozen=True):
     """A cluster that something may be scheduled to."""
 
     name: str
@@ -28,7 +28,7 @@ class NotScheduled(ValueError):
     """Why a policy cannot be followed, in words."""
 
 
-def is_meant(affinity: ClusterAffinity | None, cluster: Candidate) -> bool:
+def is_meant(affinity: ClusterAffinity | None, cluster: CandidateCluster) -> bool:
     """Whether an affinity means a cluster. One that says nothing means all."""
     if affinity is None:
         return True
@@ -52,7 +52,7 @@ def missing_clusters(placement: Placement, clusters: Iterable[str]) -> str:
 def schedule(
     placement: Placement,
     replicas: int,
-    clusters: Iterable[Candidate],
+    clusters: Iterable[CandidateCluster],
     now: Mapping[str, int] | None = None,
     *,
     uid: str = "",
@@ -75,7 +75,7 @@ def schedule(
     return tuple(TargetCluster(name=name, replicas=parts[name]) for name in sorted(parts))
 
 
-def _weights(clusters: Sequence[Candidate], given: Sequence[StaticClusterWeight]) -> dict[str, int]:
+def _weights(clusters: Sequence[CandidateCluster], given: Sequence[StaticClusterWeight]) -> dict[str, int]:
     """The largest weight that is given to each; all the same if none is given to any."""
     found = {
         one.name: max((rule.weight for rule in given if is_meant(rule.target_cluster, one)), default=0)

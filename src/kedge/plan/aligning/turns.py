@@ -41,7 +41,7 @@ class Turn(Struct, frozen=True, array_like=True):
     """Whether it is let through now."""
 
 
-class Record(Struct, frozen=True):
+class TurnRecord(Struct, frozen=True):
     """What is kept of a binding."""
 
     ledger: Ledger = Ledger()

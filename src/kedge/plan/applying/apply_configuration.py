@@ -22,7 +22,7 @@ from kedge.api.openapi.builtin import DEFINITIONS, schema_of
 from kedge.api.openapi.model import Schema
 from kedge.api.resource import Resource
 from kedge.plan.applying.manifests import DesiredObject
-from kedge.plan.applying.ownership import Owner
+from kedge.plan.applying.ownership import WorkOwner
 from kedge.plan.applying.three_way_merge import Object, three_way_merge
 
 MAX_ANNOTATION_BYTES: Final = 256 * 1024
@@ -34,7 +34,7 @@ _META: Final = {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.
 _CUSTOM_SCHEMA: Final = Schema({"type": "object", "properties": {"metadata": _META}}, DEFINITIONS)
 
 
-def with_owner_and_hash(placed: DesiredObject, owner: Owner) -> dict[str, Any]:
+def with_owner_and_hash(placed: DesiredObject, owner: WorkOwner) -> dict[str, Any]:
     """The manifest with its owner and the hash of the manifest."""
     metadata = placed.manifest["metadata"]
     annotations = {**_annotations_to_keep(metadata), SPEC_HASH: placed.digest}
@@ -50,7 +50,7 @@ def with_last_applied(config: Mapping[str, Any]) -> dict[str, Any] | None:
     return {**config, "metadata": {**config["metadata"], "annotations": annotations}}
 
 
-def merged_object(resource: Resource, wanted: Mapping[str, Any], live: Object, owner: Owner) -> dict[str, Any]:
+def merged_object(resource: Resource, wanted: Mapping[str, Any], live: Object, owner: WorkOwner) -> dict[str, Any]:
     """What a live object should be: what is asked for, and what others have set."""
     schema = _schema(resource.group, resource.version, resource.kind)
     merged = three_way_merge(schema, last_applied(live), wanted, live)

@@ -29,7 +29,7 @@ class Refusal(Struct, frozen=True):
     unsure: bool = False
 
 
-class Owner(Struct, frozen=True):
+class WorkOwner(Struct, frozen=True):
     """The AppliedWork that owns what a Work placed."""
 
     name: str
@@ -71,7 +71,7 @@ def is_applied_work(reference: Reference) -> bool:
     return reference.get("kind") == KIND and str(reference.get("apiVersion", "")).partition("/")[0] == GROUP
 
 
-def refusal(references: Iterable[Reference], owner: Owner, strategy: ApplyStrategy) -> Refusal | None:
+def refusal(references: Iterable[Reference], owner: WorkOwner, strategy: ApplyStrategy) -> Refusal | None:
     """Why an object that is there must not be written; None if it may be."""
     owners = owner.without(references := tuple(references))
     ours = len(owners) < len(references)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kedge.api.meta import ObjectMeta
 from kedge.api.pods import PodStatus
 from kedge.plan.availability.verdict import Verdict, because
-from kedge.plan.workloads.pods import CRASH_LOOP, RESTARTED, Workload, owner_of, why_not_ready
+from kedge.plan.workloads.pods import CRASH_LOOP, RESTARTED, PodWorkload, owner_of, why_not_ready
 
 SLOW_AFTER: Final = timedelta(seconds=30)
 """How long a pod may take to become ready before that is worth a word."""
@@ -29,7 +29,7 @@ class PodTrouble(Struct, frozen=True, gc=False):
     `since` is when a pod that is merely slow began to be.
     """
 
-    workload: Workload
+    workload: PodWorkload
     revision: str
     pod: str
     created: datetime | None

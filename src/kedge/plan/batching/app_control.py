@@ -38,7 +38,7 @@ class ControlledApplication(Struct, frozen=True):
     """Whether it ran before the rollout."""
 
 
-class Owner(Struct, frozen=True):
+class AppOwner(Struct, frozen=True):
     """The rollout that brings an Application in."""
 
     api_version: str
@@ -47,7 +47,7 @@ class Owner(Struct, frozen=True):
     uid: str
 
 
-def taken_by(application: Object, owner: Owner) -> str:
+def taken_by(application: Object, owner: AppOwner) -> str:
     """Which other rollout brings this Application in; empty if none does."""
     others = (one for one in _owners(application) if at(one, "controller") is True and text(one, "uid") != owner.uid)
     return next((f"{owner.kind} {text(one, 'name')}" for one in others if text(one, "kind") == owner.kind), "")
@@ -60,7 +60,7 @@ def awaits(application: Object, revision: str) -> bool:
     return _is_template(application) and number == newest + 1
 
 
-def bring_in(one: ControlledApplication, owner: Owner | None = None) -> Write | None:
+def bring_in(one: ControlledApplication, owner: AppOwner | None = None) -> Write | None:
     """The next write that takes an Application over; None if it is. With an owner it belongs to that.
 
     What the rollout has to say comes first. Only then the Application is handed to its controller.
@@ -103,7 +103,7 @@ def _owners(application: Object) -> list[Mapping[str, Any]]:
     return found if isinstance(found, list) else []
 
 
-def _reference(owner: Owner, application: Object) -> Mapping[str, Any]:
+def _reference(owner: AppOwner, application: Object) -> Mapping[str, Any]:
     """It never keeps the rollout from going, nor goes with it while that is under way: a finalizer lets go of it."""
     is_controlled = any(at(one, "controller") is True for one in _owners(application))
     return {

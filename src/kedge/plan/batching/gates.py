@@ -21,12 +21,12 @@ from kedge.plan.batching.services import narrowed, widened
 from kedge.plan.batching.states import RolloutEvent
 from kedge.plan.batching.steps import (
     Act,
+    BatchRolloutInput,
     Ended,
     Hold,
     Next,
     Note,
     Query,
-    RolloutInput,
     RouteWrite,
     answer,
     failed,
@@ -46,7 +46,7 @@ from kedge.plan.fields import text
 from kedge.plan.measuring.metric import next_measurement
 
 
-def autoscalers(seen: RolloutInput) -> Next | None:
+def autoscalers(seen: BatchRolloutInput) -> Next | None:
     """Whoever else sets the replicas of the workloads has to stop, by itself or by us."""
     workloads, _ = known(seen)
     refs = [one.ref for one in (workloads.target, *workloads.sources)]
@@ -57,7 +57,7 @@ def autoscalers(seen: RolloutInput) -> Next | None:
     return None if found.step.is_done else answer(seen, found.step, Ended)
 
 
-def autoscalers_given_back(seen: RolloutInput, *, succeeded: bool) -> Next | None:
+def autoscalers_given_back(seen: BatchRolloutInput, *, succeeded: bool) -> Next | None:
     """What was stopped goes on: after a success with the target, else as before."""
     target = seen.workloads.target if succeeded and seen.workloads is not None else None
     writes = give_back(
@@ -70,7 +70,7 @@ def autoscalers_given_back(seen: RolloutInput, *, succeeded: bool) -> Next | Non
     return Act(writes) if writes else None
 
 
-def services(seen: RolloutInput) -> Next | None:
+def services(seen: BatchRolloutInput) -> Next | None:
     """The Services of old and new pods, told apart so that traffic can move from one to the other."""
     if seen.plan.traffic is None:
         return None
@@ -78,13 +78,13 @@ def services(seen: RolloutInput) -> Next | None:
     return None if found.is_done else Act(found.writes)
 
 
-def services_given_back(seen: RolloutInput) -> Next | None:
+def services_given_back(seen: BatchRolloutInput) -> Next | None:
     """The selectors of before."""
     writes = widened(seen.services, seen.identity.claim)
     return Act(writes) if writes else None
 
 
-def applications_released(seen: RolloutInput, *, succeeded: bool, reverted: bool = False) -> Next | None:
+def applications_released(seen: BatchRolloutInput, *, succeeded: bool, reverted: bool = False) -> Next | None:
     """The Applications are their controllers' again, as far as nothing moves that should not."""
     uid = seen.identity.uid
     found = (release(one, uid, succeeded=succeeded, reverted=reverted) for one in seen.applications)
@@ -92,22 +92,22 @@ def applications_released(seen: RolloutInput, *, succeeded: bool, reverted: bool
     return Act(writes) if writes else None
 
 
-def hooks(seen: RolloutInput, type_: HookType, phase: str, now: datetime, batch: int | None = None) -> Next | None:
+def hooks(seen: BatchRolloutInput, type_: HookType, phase: str, now: datetime, batch: int | None = None) -> Next | None:
     """The webhooks of a point of the rollout."""
-    asking = next_call(seen.plan, seen.status, HookPoint(type_, batch, phase), seen.caller, now)
-    if asking.refused:
-        return failed(seen, asking.refused)
-    if asking.call is not None:
-        return Act(call=asking.call)
-    return Hold(asking.wait, asking.until) if asking.wait is not None else None
+    found = next_call(seen.plan, seen.status, HookPoint(type_, batch, phase), seen.caller, now)
+    if found.refused:
+        return failed(seen, found.refused)
+    if found.call is not None:
+        return Act(call=found.call)
+    return Hold(found.wait, found.until) if found.wait is not None else None
 
 
-def final_hooks(seen: RolloutInput, now: datetime) -> Next | None:
+def final_hooks(seen: BatchRolloutInput, now: datetime) -> Next | None:
     """The webhooks at the end."""
     return hooks(seen, HookType.finalize_rollout, seen.status.rolling_state or RollingState.locating, now)
 
 
-def metrics(seen: RolloutInput, batch: Batch, now: datetime) -> Next | None:
+def metrics(seen: BatchRolloutInput, batch: Batch, now: datetime) -> Next | None:
     """The metrics of a batch, from when it is available."""
     wanted, since = metrics_after(seen.plan, batch.index), seen.status.batch_available_at
     if since is None:
@@ -120,21 +120,21 @@ def metrics(seen: RolloutInput, batch: Batch, now: datetime) -> Next | None:
     return Hold(found.wait, found.until) if found.wait is not None else None
 
 
-def traffic(seen: RolloutInput, goal: int, batch: Batch, now: datetime) -> Next | None:
+def traffic(seen: BatchRolloutInput, goal: int, batch: Batch, now: datetime) -> Next | None:
     """The share of the traffic that so many pods of the target are for."""
     is_last = batch.index + 1 >= len(seen.status.batches) and goal >= batch.goal
     wanted = wanted_percent(seen.plan, goal, batch.total, is_last)
     return _routed(seen, _ending(seen, wanted, traffic_step(seen.plan, seen.status, seen.route, wanted, now), now))
 
 
-def route_recorded(seen: RolloutInput, now: datetime) -> Next | None:
+def route_recorded(seen: BatchRolloutInput, now: datetime) -> Next | None:
     """The weights of before, from a route that can be read: no pod is added for traffic that cannot be led there."""
     if seen.plan.traffic is None or seen.is_scale or remembered_ref(seen.status) is not None:
         return None
     return _routed(seen, traffic_step(seen.plan, seen.status, seen.route, 0, now))
 
 
-def traffic_restored(seen: RolloutInput, now: datetime) -> Next | None:
+def traffic_restored(seen: BatchRolloutInput, now: datetime) -> Next | None:
     """The weights of before, if they were changed."""
     if remembered_ref(seen.status) is None:
         return None
@@ -142,12 +142,12 @@ def traffic_restored(seen: RolloutInput, now: datetime) -> Next | None:
     return _routed(seen, found) or Note(without_remembered(seen.status), found.notes)
 
 
-def _ending(seen: RolloutInput, aim: int | None, found: TrafficStep, now: datetime) -> TrafficStep:
+def _ending(seen: BatchRolloutInput, aim: int | None, found: TrafficStep, now: datetime) -> TrafficStep:
     """A rollout that is being deleted does not wait for ever."""
     return bounded(seen.status, aim, found, now) if seen.is_deleting else found
 
 
-def _routed(seen: RolloutInput, found: TrafficStep) -> Next | None:
+def _routed(seen: BatchRolloutInput, found: TrafficStep) -> Next | None:
     if found.failure:
         return failed(seen, found.failure)
     status = with_remembered(seen.status, found.remembered) if found.remembered is not None else seen.status

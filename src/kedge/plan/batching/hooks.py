@@ -1,6 +1,6 @@
 """Hooks: whom a rollout asks over HTTP at a point of it, and what it makes of the answers.
 
-    asking = next_call(plan, status, HookPoint(HookType.pre_batch_rollout, 0, "batchInitializing"), identity, now)
+    found = next_call(plan, status, HookPoint(HookType.pre_batch_rollout, 0, "batchInitializing"), identity, now)
 
 One after the other: the webhooks of the rollout, then those of the batch. Each has an id at each point, the same for
 every attempt and after a restart; what came of it is in the status. A webhook that said yes is not called again.
@@ -125,7 +125,7 @@ class Unanswered(Struct, frozen=True):
 HookOutcome: TypeAlias = Answered | Unanswered
 
 
-class Asking(Struct, frozen=True):
+class HookStep(Struct, frozen=True):
     """What to do about the webhooks of a point. Nothing of all: everybody said yes."""
 
     call: HookCall | None = None
@@ -154,14 +154,14 @@ class _Asked(Struct, frozen=True):
 
 def next_call(
     plan: RolloutPlan, status: RolloutStatus, point: HookPoint, identity: HookIdentity, now: datetime
-) -> Asking:
+) -> HookStep:
     """Whom to call now at this point, or what to wait for, or who refused."""
     results = {result.id: result for result in status.hooks}
     for asked in _asked_at(plan, status, point, identity):
         before = results.get(asked.id)
         if before is None or not _is_settled(asked, before):
             return _asking(asked, before, status, identity, now)
-    return Asking()
+    return HookStep()
 
 
 def recorded(status: AnyStatus, call: HookCall, outcome: HookOutcome, now: datetime) -> AnyStatus:
@@ -242,16 +242,16 @@ def _is_settled(asked: _Asked, before: HookResult) -> bool:
 
 def _asking(
     asked: _Asked, before: HookResult | None, status: RolloutStatus, identity: HookIdentity, now: datetime
-) -> Asking:
+) -> HookStep:
     if before is None:
-        return Asking(_call(asked, status, identity, 1))
+        return HookStep(_call(asked, status, identity, 1))
     if before.state == HookState.refused:
-        return Asking(refused=f"webhook {asked.hook.name} refused {asked.point}: it {before.message}")
+        return HookStep(refused=f"webhook {asked.hook.name} refused {asked.point}: it {before.message}")
     again = _again_at(before, now)
     if now >= again:
-        return Asking(_call(asked, status, identity, before.attempts + 1))
+        return HookStep(_call(asked, status, identity, before.attempts + 1))
     blocker = Blocker(asked.hook.name, None, before.time, again, before.message)
-    return Asking(wait=Wait(identity.name, HookCode.failed, {"attempts": before.attempts}, (blocker,)), until=again)
+    return HookStep(wait=Wait(identity.name, HookCode.failed, {"attempts": before.attempts}, (blocker,)), until=again)
 
 
 def _again_at(before: HookResult, now: datetime) -> datetime:

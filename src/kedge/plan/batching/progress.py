@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kedge.api.condition import FALSE, TRUE, Condition, new_condition, set_condition
 from kedge.api.oam.rollout_status import BatchState, RollingState, RolloutStatus
 from kedge.plan.batching.rollout_waits import BatchCode, sentence
-from kedge.plan.batching.states import Illegal, State, after
+from kedge.plan.batching.states import Illegal, RolloutState, after
 from kedge.plan.batching.steps import Move
 from kedge.plan.moving.wait import Wait
 
@@ -44,9 +44,9 @@ _BATCH_ORDER: Final = (_B.initializing, _B.rolling, _B.verifying, _B.finalizing,
 PAUSED: Final = "BatchPaused"
 
 
-def state_of(status: RolloutStatus) -> State:
+def state_of(status: RolloutStatus) -> RolloutState:
     """Where a rollout is; one without a status is at the beginning."""
-    return State(status.rolling_state or _R.locating, status.batch_rolling_state or _B.initializing)
+    return RolloutState(status.rolling_state or _R.locating, status.batch_rolling_state or _B.initializing)
 
 
 def moved(move: Move, before: S, now: datetime) -> S | Illegal:

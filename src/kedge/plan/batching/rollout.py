@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from kedge.api.oam.rollout_plan import HookType, OnDeadline, RolloutStrategy
 from kedge.api.oam.rollout_status import BatchState, RollingState, RolloutStatus
 from kedge.plan.batching.batches import batch_at, begun, current_batch, is_rewritten, planned, replanned
+from kedge.plan.batching.ending import abandoning, deleting, disowned, failing, finalising
 from kedge.plan.batching.gates import (
     applications_released,
     autoscalers,
@@ -25,7 +26,6 @@ from kedge.plan.batching.gates import (
     services,
     traffic,
 )
-from kedge.plan.batching.letting_go import abandoning, deleting, disowned, failing, finalising
 from kedge.plan.batching.moves import Batch, Step, Verified, WorkloadRef, Workloads
 from kedge.plan.batching.progress import without_future
 from kedge.plan.batching.records import asked_of_all, at_beginning, has_new_sources, with_records
@@ -35,12 +35,12 @@ from kedge.plan.batching.spec_rules import create_problems, fixed_part, remember
 from kedge.plan.batching.states import ENDED, RolloutEvent, has_moved, is_others
 from kedge.plan.batching.steps import (
     Act,
+    BatchRolloutInput,
     Ended,
     Hold,
     Move,
     Next,
     Note,
-    RolloutInput,
     answer,
     failed,
     invalid_references,
@@ -53,7 +53,7 @@ ADOPTED: Final = "another controller began it: it begins again, from what its po
 _LEAVING: Final = (RollingState.failing, RollingState.abandoning, RollingState.deleting)
 
 
-def step(seen: RolloutInput, now: datetime) -> Next:
+def step(seen: BatchRolloutInput, now: datetime) -> Next:
     """What to do next. Pure: same observation, same step."""
     seen = replace(seen, status=without_future(seen.status, now))
     state = seen.status.rolling_state or RollingState.locating
@@ -63,7 +63,7 @@ def step(seen: RolloutInput, now: datetime) -> Next:
 # What may happen in any state
 
 
-def _interrupted(seen: RolloutInput, state: RollingState) -> Next | None:
+def _interrupted(seen: BatchRolloutInput, state: RollingState) -> Next | None:
     if seen.is_deleting:
         is_over = state in (*ENDED, RollingState.deleting) and not _is_taken_back(seen, state)
         return None if is_over else Move(RolloutEvent.deleted, seen.status)
@@ -79,7 +79,7 @@ def _interrupted(seen: RolloutInput, state: RollingState) -> Next | None:
     return None
 
 
-def _adopted(seen: RolloutInput) -> Next:
+def _adopted(seen: BatchRolloutInput) -> Next:
     """Begin anew what another controller began. Its size is the one that it was to have, never that of a part."""
     size, status = seen.plan.target_size or seen.status.rollout_target_size, seen.status
     if size <= 0:
@@ -91,12 +91,12 @@ def _adopted(seen: RolloutInput) -> Next:
     return Move(RolloutEvent.adopted, status, ADOPTED)
 
 
-def _is_taken_back(seen: RolloutInput, state: RollingState) -> bool:
+def _is_taken_back(seen: BatchRolloutInput, state: RollingState) -> bool:
     """Whether a rollout that failed midway is taken back now that it is deleted."""
     return state is RollingState.failed and seen.plan.revert_on_delete and bool(seen.status.batches)
 
 
-def is_modified(seen: RolloutInput) -> bool:
+def is_modified(seen: BatchRolloutInput) -> bool:
     """Whether it is asked for something else than it does: another target, another size, or another beginning."""
     if seen.moving and seen.moving != seen.wanted:
         return True
@@ -118,14 +118,14 @@ def _may_roll(status: RolloutStatus) -> bool:
     return status.rolling_state is RollingState.initializing
 
 
-def _begins_otherwise(seen: RolloutInput) -> bool:
+def _begins_otherwise(seen: BatchRolloutInput) -> bool:
     """Whether it has other sources or batches than it began with: it was asked for another target in between."""
     if seen.workloads is None:
         return False
     return has_new_sources(seen.status, seen.workloads) or is_rewritten(seen.plan, seen.status, is_scale=seen.is_scale)
 
 
-def _ended(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
+def _ended(seen: BatchRolloutInput, now: datetime) -> Next:  # noqa: ARG001
     if seen.status.rolling_state is RollingState.succeeded:
         return Ended()
     # One that failed before its first batch had no state in which it let go of them.
@@ -143,7 +143,7 @@ def _ended(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
 # Before the first batch
 
 
-def _locating(seen: RolloutInput, now: datetime) -> Next:  # noqa: ARG001
+def _locating(seen: BatchRolloutInput, now: datetime) -> Next:  # noqa: ARG001
     if (invalid := invalid_references(seen)) is not None:
         return invalid
     if seen.problem:
@@ -163,7 +163,7 @@ def _missing_source(workloads: Workloads) -> WorkloadRef | None:
     return None if workloads.in_place else next((one.ref for one in found), None)
 
 
-def _verifying(seen: RolloutInput, now: datetime) -> Next:
+def _verifying(seen: BatchRolloutInput, now: datetime) -> Next:
     if (missing := not_located(seen) or _invalid(seen)) is not None:
         return missing
     workloads, moves = known(seen)
@@ -173,14 +173,14 @@ def _verifying(seen: RolloutInput, now: datetime) -> Next:
     return _sized(seen, found) if isinstance(found, Verified) else answer(seen, found, Ended)
 
 
-def _not_to_be_created(seen: RolloutInput, now: datetime) -> Next | None:
+def _not_to_be_created(seen: BatchRolloutInput, now: datetime) -> Next | None:
     """What comes before a target that has pods as soon as it exists."""
     if seen.plan.paused:
         return Hold(waiting_for("the rollout", BatchCode.paused))
     return hooks(seen, HookType.initialize_rollout, RollingState.initializing, now)
 
 
-def _invalid(seen: RolloutInput) -> Next | None:
+def _invalid(seen: BatchRolloutInput) -> Next | None:
     """A plan that is not valid holds the rollout where it is, until somebody corrects it."""
     problems = [
         *create_problems(seen.plan, seen.identity.namespace),
@@ -191,7 +191,7 @@ def _invalid(seen: RolloutInput) -> Next | None:
     return Hold(waiting_for("the plan", BatchCode.invalid, *(f"{one.path}: {one.message}" for one in problems)))
 
 
-def _sized(seen: RolloutInput, found: Verified) -> Next:
+def _sized(seen: BatchRolloutInput, found: Verified) -> Next:
     try:
         batches = planned(seen.plan, found.original, found.total, is_scale=seen.is_scale)
     except BadBatches as error:
@@ -209,7 +209,7 @@ def _sized(seen: RolloutInput, found: Verified) -> Next:
     return Move(RolloutEvent.verified, status)
 
 
-def _initializing(seen: RolloutInput, now: datetime) -> Next:
+def _initializing(seen: BatchRolloutInput, now: datetime) -> Next:
     if (missing := not_located(seen)) is not None:
         return missing
     if (asked := hooks(seen, HookType.initialize_rollout, RollingState.initializing, now)) is not None:
@@ -230,7 +230,7 @@ def _initializing(seen: RolloutInput, now: datetime) -> Next:
 # Batches
 
 
-def _rolling(seen: RolloutInput, now: datetime) -> Next:
+def _rolling(seen: BatchRolloutInput, now: datetime) -> Next:
     if (missing := not_located(seen)) is not None:
         return missing
     if seen.plan.paused:
@@ -241,7 +241,7 @@ def _rolling(seen: RolloutInput, now: datetime) -> Next:
     return _BATCH_STATES[seen.status.batch_rolling_state or BatchState.initializing](seen, batch, now)
 
 
-def _batch_initializing(seen: RolloutInput, batch: Batch, now: datetime) -> Next:
+def _batch_initializing(seen: BatchRolloutInput, batch: Batch, now: datetime) -> Next:
     """A batch begins only while those before it are still available, and when everybody agrees."""
     if batch.index and (lost := _lost(seen, batch.index - 1)) is not None:
         return lost
@@ -252,14 +252,14 @@ def _batch_initializing(seen: RolloutInput, batch: Batch, now: datetime) -> Next
     return Move(RolloutEvent.batch_initialized, replace(seen.status, batch_started_at=now, batch_available_at=None))
 
 
-def _lost(seen: RolloutInput, index: int) -> Next | None:
+def _lost(seen: BatchRolloutInput, index: int) -> Next | None:
     workloads, moves = known(seen)
     before = batch_at(seen.plan, seen.status, index, is_scale=seen.is_scale)
     found = moves.check(workloads, seen.status, before)
     return Hold(replace(found.wait, code=BatchCode.proof_lost)) if found.wait is not None else None
 
 
-def _batch_rolling(seen: RolloutInput, batch: Batch, now: datetime) -> Next:
+def _batch_rolling(seen: BatchRolloutInput, batch: Batch, now: datetime) -> Next:
     workloads, moves = known(seen)
     number, next_pod = begun(batch, seen.status.batch_started_at, now)
     part = replace(batch, goal=batch.before + (number if batch.goal >= batch.before else -number))
@@ -274,7 +274,7 @@ def _batch_rolling(seen: RolloutInput, batch: Batch, now: datetime) -> Next:
     return _within_deadline(seen, now, answer(seen, found, lambda: Move(RolloutEvent.batch_rolled, rolled)))
 
 
-def _traffic_before(seen: RolloutInput, found: Step, part: Batch, batch: Batch, now: datetime) -> Next | None:
+def _traffic_before(seen: BatchRolloutInput, found: Step, part: Batch, batch: Batch, now: datetime) -> Next | None:
     """Pods are taken away only when their traffic has gone; the target is there already if it comes first."""
     takes_away = any(write.takes_away for write in found.writes) and not found.makes_room
     if not takes_away or seen.is_scale or batch.strategy is RolloutStrategy.decrease_first:
@@ -282,7 +282,7 @@ def _traffic_before(seen: RolloutInput, found: Step, part: Batch, batch: Batch, 
     return traffic(seen, part.goal, batch, now)
 
 
-def _batch_verifying(seen: RolloutInput, batch: Batch, now: datetime) -> Next:
+def _batch_verifying(seen: BatchRolloutInput, batch: Batch, now: datetime) -> Next:
     workloads, moves = known(seen)
     found = moves.check(workloads, seen.status, batch)
     if not found.is_done:
@@ -293,12 +293,12 @@ def _batch_verifying(seen: RolloutInput, batch: Batch, now: datetime) -> Next:
     return shifted or metrics(seen, batch, now) or Move(RolloutEvent.batch_available, seen.status)
 
 
-def _batch_failed(seen: RolloutInput, batch: Batch, now: datetime) -> Next:  # noqa: ARG001
+def _batch_failed(seen: BatchRolloutInput, batch: Batch, now: datetime) -> Next:  # noqa: ARG001
     """The event that leads here leads out of the batches as well: somebody else wrote this state."""
     return failed(seen, f"batch {batch.index} failed its verification")
 
 
-def _batch_finalizing(seen: RolloutInput, batch: Batch, now: datetime) -> Next:
+def _batch_finalizing(seen: BatchRolloutInput, batch: Batch, now: datetime) -> Next:
     if (asked := hooks(seen, HookType.post_batch_rollout, BatchState.finalizing, now, batch.index)) is not None:
         return asked
     if batch.index + 1 >= len(seen.status.batches):
@@ -306,7 +306,7 @@ def _batch_finalizing(seen: RolloutInput, batch: Batch, now: datetime) -> Next:
     return Move(RolloutEvent.batch_finished, seen.status)
 
 
-def _batch_ready(seen: RolloutInput, batch: Batch, now: datetime) -> Next:  # noqa: ARG001
+def _batch_ready(seen: BatchRolloutInput, batch: Batch, now: datetime) -> Next:  # noqa: ARG001
     """The next batch may roll, unless it is behind the partition. One that was lowered only holds."""
     last, number = seen.plan.last_batch, len(seen.status.batches)
     if last is not None and last <= batch.index:
@@ -314,7 +314,7 @@ def _batch_ready(seen: RolloutInput, batch: Batch, now: datetime) -> Next:  # no
     return _with_later_batches(seen) or Move(RolloutEvent.batch_approved, seen.status)
 
 
-def _with_later_batches(seen: RolloutInput) -> Next | None:
+def _with_later_batches(seen: BatchRolloutInput) -> Next | None:
     """Batches that have not begun may be changed."""
     try:
         batches = replanned(seen.plan, seen.status, is_scale=seen.is_scale)
@@ -323,7 +323,7 @@ def _with_later_batches(seen: RolloutInput) -> Next | None:
     return Note(replace(seen.status, batches=batches)) if batches != seen.status.batches else None
 
 
-def _within_deadline(seen: RolloutInput, now: datetime, found: Next) -> Next:
+def _within_deadline(seen: BatchRolloutInput, now: datetime, found: Next) -> Next:
     """A wait of a batch ends at its deadline, if it has one."""
     seconds, since = seen.plan.progress_deadline_seconds, seen.status.batch_started_at
     if not isinstance(found, Hold) or seconds is None or since is None:
@@ -341,7 +341,7 @@ def _reported(wait: Wait) -> tuple[str, ...]:
     return tuple(one.reported for one in wait.blockers)
 
 
-_STATES: Final[Mapping[RollingState, Callable[[RolloutInput, datetime], Next]]] = {
+_STATES: Final[Mapping[RollingState, Callable[[BatchRolloutInput, datetime], Next]]] = {
     RollingState.locating: _locating,
     RollingState.verifying: _verifying,
     RollingState.initializing: _initializing,
@@ -353,7 +353,7 @@ _STATES: Final[Mapping[RollingState, Callable[[RolloutInput, datetime], Next]]] 
     RollingState.succeeded: _ended,
     RollingState.failed: _ended,
 }
-_BATCH_STATES: Final[Mapping[BatchState, Callable[[RolloutInput, Batch, datetime], Next]]] = {
+_BATCH_STATES: Final[Mapping[BatchState, Callable[[BatchRolloutInput, Batch, datetime], Next]]] = {
     BatchState.initializing: _batch_initializing,
     BatchState.rolling: _batch_rolling,
     BatchState.verifying: _batch_verifying,

@@ -1,6 +1,6 @@
 """Verbs of rollouts in batches: what pausing, resuming, aborting, retrying and rolling back come to.
 
-    answer = answer_to(Verb.pause, rollout)
+    answer = answer_to(RolloutVerb.pause, rollout)
 
 A verb does what it says (exit code 0), finds it done already (0), or refuses, says why and what to do instead (1). Each
 is one merge patch of the rollout, so kubectl can do it too. The whole table is in docs/batches.md.
@@ -20,14 +20,14 @@ from kedge.plan.batching.records import is_in_place
 from kedge.plan.batching.rollout_story import NOT_NOTICED, is_unnoticed, target_text, tell_rollout
 from kedge.plan.batching.states import ENDED
 from kedge.plan.text import listed, path_of
-from kedge.plan.verbs import Answer, refused
+from kedge.plan.verbs import VerbAnswer, refused
 
 Patch: TypeAlias = dict[str, Any]
 _ALL_BATCHES: Final[Patch] = {"paused": None, "batchPartition": None, "lastBatchToRollout": None}
 """A plan that goes all the way: what held the release back is not to hold back the way back."""
 
 
-class Verb(StrEnum):
+class RolloutVerb(StrEnum):
     """What can be asked of a rollout."""
 
     pause = "pause"
@@ -37,60 +37,60 @@ class Verb(StrEnum):
     rollback = "rollback"
 
 
-def answer_to(verb: Verb, rollout: AnyRollout) -> Answer:
+def answer_to(verb: RolloutVerb, rollout: AnyRollout) -> VerbAnswer:
     """What comes of a verb."""
     if rollout.metadata.deletion_timestamp is not None:
         return refused(f"{_name(rollout)} is being deleted")
     match verb:
-        case Verb.pause:
+        case RolloutVerb.pause:
             return _pause(rollout)
-        case Verb.resume:
+        case RolloutVerb.resume:
             return _resume(rollout)
-        case Verb.abort:
+        case RolloutVerb.abort:
             return _abort(rollout)
-        case Verb.retry:
+        case RolloutVerb.retry:
             return _retry(rollout)
-        case Verb.rollback:
+        case RolloutVerb.rollback:
             return _rollback(rollout)
 
 
-def _pause(rollout: AnyRollout) -> Answer:
+def _pause(rollout: AnyRollout) -> VerbAnswer:
     name = _name(rollout)
     if _has_ended(rollout):
         return refused(_ended(rollout))
     if rollout.spec.rollout_plan.paused:
-        return Answer(f"{name} is paused already")
+        return VerbAnswer(f"{name} is paused already")
     said = f"{name} is paused: pods that are on their way arrive, and nothing else moves"
-    return Answer(f"{said} until `kedge resume {_typed(rollout)}`", _planned({"paused": True}))
+    return VerbAnswer(f"{said} until `kedge resume {_typed(rollout)}`", _planned({"paused": True}))
 
 
-def _resume(rollout: AnyRollout) -> Answer:
+def _resume(rollout: AnyRollout) -> VerbAnswer:
     name, plan = _name(rollout), rollout.spec.rollout_plan
     if _has_ended(rollout):
         return refused(_ended(rollout))
     if plan.paused:
-        return Answer(f"{name} goes on", _planned({"paused": None}))
+        return VerbAnswer(f"{name} goes on", _planned({"paused": None}))
     status = rollout.status
     is_held = status.batch_rolling_state is BatchState.ready and plan.last_batch is not None
-    return Answer(f"{name} is not paused{f': {status.message}' if is_held and status.message else ''}")
+    return VerbAnswer(f"{name} is not paused{f': {status.message}' if is_held and status.message else ''}")
 
 
-def _abort(rollout: AnyRollout) -> Answer:
+def _abort(rollout: AnyRollout) -> VerbAnswer:
     name = _name(rollout)
     if _has_ended(rollout):
         return refused(_ended(rollout))
     if rollout.metadata.annotations.get(ABORT) == "true":
-        return Answer(f"{name} is aborted already")
+        return VerbAnswer(f"{name} is aborted already")
     after = f"`kedge retry {_typed(rollout)}` starts it again, `kedge rollback {_typed(rollout)}` goes back"
-    return Answer(f"{name} is aborted: what has moved stays where it is; {after}", _annotated({ABORT: "true"}))
+    return VerbAnswer(f"{name} is aborted: what has moved stays where it is; {after}", _annotated({ABORT: "true"}))
 
 
-def _retry(rollout: AnyRollout) -> Answer:
+def _retry(rollout: AnyRollout) -> VerbAnswer:
     status = rollout.status
     if status.rolling_state is not RollingState.failed:
         return refused(f"{_name(rollout)} has not failed: {tell_rollout(rollout).word}")
     # The same for everybody who asks after the same failure: it is started again once.
-    return Answer(
+    return VerbAnswer(
         f"{_name(rollout)} starts again from where it is", _annotated({RETRY: f"run-{status.runs + 1}", ABORT: None})
     )
 
@@ -107,7 +107,7 @@ def _ended(rollout: AnyRollout) -> str:
 # Rolling back
 
 
-def _rollback(rollout: AnyRollout) -> Answer:
+def _rollback(rollout: AnyRollout) -> VerbAnswer:
     name = _name(rollout)
     if is_unnoticed(rollout):
         return refused(f"{name}: {NOT_NOTICED} Until then it is not known what ran before")
@@ -127,7 +127,7 @@ def _rollback(rollout: AnyRollout) -> Answer:
             return refused(_application_stays(rollout))
 
 
-def _trait_back(rollout: RolloutTrait) -> Answer:
+def _trait_back(rollout: RolloutTrait) -> VerbAnswer:
     target, status = rollout.spec.target_ref, rollout.status
     others = [one for one in status.sources if (one.kind, one.name) != (target.kind, target.name)]
     is_alone = any(_same(target, one) for one in rollout.spec.source_ref) or _was_in_place(rollout)
@@ -162,7 +162,7 @@ def _in_place(rollout: RolloutTrait) -> str:
     return f"{what}: set revertOnDelete and delete the rollout, and it is taken back in batches"
 
 
-def _revision_back(rollout: Rollout | AppRollout, field: str, target: str, before: str) -> Answer:
+def _revision_back(rollout: Rollout | AppRollout, field: str, target: str, before: str) -> VerbAnswer:
     ran = rollout.status.sources
     is_back = bool(ran) and (ran[0].revision == target or not any(one.replicas for one in ran))
     if not before or before == target or is_back:
@@ -186,7 +186,7 @@ def _application_stays(rollout: ApplicationDeployment) -> str:
     return f"{what}: set revertOnDelete and delete the rollout, and it is taken back in batches"
 
 
-def _goes_back(rollout: AnyRollout, to: str, spec: Patch) -> Answer:
+def _goes_back(rollout: AnyRollout, to: str, spec: Patch) -> VerbAnswer:
     plan = rollout.spec.rollout_plan
     freed = [
         word
@@ -195,7 +195,7 @@ def _goes_back(rollout: AnyRollout, to: str, spec: Patch) -> Answer:
     ]
     more = f", and is no longer {' or '.join(freed)}" if freed else ""
     patch = {**_annotated({ABORT: None}), "spec": {**spec, "rolloutPlan": _ALL_BATCHES}}
-    return Answer(f"{_name(rollout)} goes back to {to}, in its batches{more}", patch)
+    return VerbAnswer(f"{_name(rollout)} goes back to {to}, in its batches{more}", patch)
 
 
 def _same(one: ObjectReference, other: ObjectReference) -> bool:

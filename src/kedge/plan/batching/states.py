@@ -41,7 +41,7 @@ class RolloutEvent(StrEnum):
     adopted = "RollingAdoptedEvent"
 
 
-class State(Struct, frozen=True, order=True):
+class RolloutState(Struct, frozen=True, order=True):
     """Both levels. Outside of `rollingInBatches` the batch only says how far it got."""
 
     rolling: RollingState
@@ -51,7 +51,7 @@ class State(Struct, frozen=True, order=True):
 class Transition(Struct, frozen=True):
     """Where an event leads to."""
 
-    state: State
+    state: RolloutState
     next_batch: bool = False
     """Whether the next batch begins."""
     resets: bool = False
@@ -61,7 +61,7 @@ class Transition(Struct, frozen=True):
 class Illegal(Struct, frozen=True):
     """An event that cannot happen in this state."""
 
-    state: State
+    state: RolloutState
     event: RolloutEvent
 
     def __str__(self) -> str:
@@ -71,45 +71,45 @@ class Illegal(Struct, frozen=True):
 
 ENDED: Final = frozenset({RollingState.succeeded, RollingState.failed})
 _R, _B, _E = RollingState, BatchState, RolloutEvent
-_START: Final = Transition(State(_R.locating), resets=True)
+_START: Final = Transition(RolloutState(_R.locating), resets=True)
 _ADOPTED: Final = (_R.verifying, _R.initializing, _R.rolling, _R.finalising, _R.abandoning)
 _WORKING: Final = tuple(state for state in _R if state not in ENDED and state is not _R.deleting)
 
 ROLLOUT_TABLE: Final[Mapping[tuple[RollingState, RolloutEvent], Transition]] = {
-    (_R.locating, _E.located): Transition(State(_R.verifying)),
-    (_R.verifying, _E.verified): Transition(State(_R.initializing)),
-    (_R.initializing, _E.initialized): Transition(State(_R.rolling)),
-    (_R.finalising, _E.finalized): Transition(State(_R.succeeded, _B.ready)),
-    (_R.failing, _E.finalized): Transition(State(_R.failed)),
-    (_R.deleting, _E.finalized): Transition(State(_R.failed)),
+    (_R.locating, _E.located): Transition(RolloutState(_R.verifying)),
+    (_R.verifying, _E.verified): Transition(RolloutState(_R.initializing)),
+    (_R.initializing, _E.initialized): Transition(RolloutState(_R.rolling)),
+    (_R.finalising, _E.finalized): Transition(RolloutState(_R.succeeded, _B.ready)),
+    (_R.failing, _E.finalized): Transition(RolloutState(_R.failed)),
+    (_R.deleting, _E.finalized): Transition(RolloutState(_R.failed)),
     (_R.abandoning, _E.finalized): _START,
     # Nothing was touched before initializing, so there is nothing to let go of.
-    (_R.locating, _E.failed): Transition(State(_R.failed)),
-    (_R.verifying, _E.failed): Transition(State(_R.failed)),
-    (_R.initializing, _E.failed): Transition(State(_R.failing)),
-    (_R.rolling, _E.failed): Transition(State(_R.failing)),
-    (_R.finalising, _E.failed): Transition(State(_R.failing)),
+    (_R.locating, _E.failed): Transition(RolloutState(_R.failed)),
+    (_R.verifying, _E.failed): Transition(RolloutState(_R.failed)),
+    (_R.initializing, _E.failed): Transition(RolloutState(_R.failing)),
+    (_R.rolling, _E.failed): Transition(RolloutState(_R.failing)),
+    (_R.finalising, _E.failed): Transition(RolloutState(_R.failing)),
     (_R.locating, _E.modified): _START,
     (_R.verifying, _E.modified): _START,
     **{
-        (state, _E.modified): Transition(State(_R.abandoning))
+        (state, _E.modified): Transition(RolloutState(_R.abandoning))
         for state in (_R.initializing, _R.rolling, _R.finalising, _R.failing, _R.abandoning)
     },
     **{(state, _E.modified): _START for state in sorted(ENDED)},
-    **{(state, _E.deleted): Transition(State(_R.deleting)) for state in (*_WORKING, _R.deleting)},
+    **{(state, _E.deleted): Transition(RolloutState(_R.deleting)) for state in (*_WORKING, _R.deleting)},
     (_R.failed, _E.retried): _START,
     **{(state, _E.adopted): _START for state in _ADOPTED},
     # What failed midway is taken back when it is deleted, if that was asked for.
-    (_R.failed, _E.deleted): Transition(State(_R.deleting)),
+    (_R.failed, _E.deleted): Transition(RolloutState(_R.deleting)),
 }
 BATCH_TABLE: Final[Mapping[tuple[BatchState, RolloutEvent], Transition]] = {
-    (_B.initializing, _E.batch_initialized): Transition(State(_R.rolling, _B.rolling)),
-    (_B.rolling, _E.batch_rolled): Transition(State(_R.rolling, _B.verifying)),
-    (_B.verifying, _E.batch_available): Transition(State(_R.rolling, _B.finalizing)),
-    (_B.verifying, _E.batch_failed): Transition(State(_R.failing, _B.verify_failed)),
-    (_B.finalizing, _E.batch_finished): Transition(State(_R.rolling, _B.ready)),
-    (_B.finalizing, _E.all_batches_finished): Transition(State(_R.finalising, _B.ready)),
-    (_B.ready, _E.batch_approved): Transition(State(_R.rolling, _B.initializing), next_batch=True),
+    (_B.initializing, _E.batch_initialized): Transition(RolloutState(_R.rolling, _B.rolling)),
+    (_B.rolling, _E.batch_rolled): Transition(RolloutState(_R.rolling, _B.verifying)),
+    (_B.verifying, _E.batch_available): Transition(RolloutState(_R.rolling, _B.finalizing)),
+    (_B.verifying, _E.batch_failed): Transition(RolloutState(_R.failing, _B.verify_failed)),
+    (_B.finalizing, _E.batch_finished): Transition(RolloutState(_R.rolling, _B.ready)),
+    (_B.finalizing, _E.all_batches_finished): Transition(RolloutState(_R.finalising, _B.ready)),
+    (_B.ready, _E.batch_approved): Transition(RolloutState(_R.rolling, _B.initializing), next_batch=True),
 }
 
 
@@ -133,7 +133,7 @@ def is_others(status: RolloutStatus) -> bool:
     return status.target_workload is None or not (status.batches or is_verifying)
 
 
-def after(state: State, event: RolloutEvent) -> Transition | Illegal:
+def after(state: RolloutState, event: RolloutEvent) -> Transition | Illegal:
     """Where an event leads to from a state."""
     if state.rolling is RollingState.rolling and (state.batch, event) in BATCH_TABLE:
         return BATCH_TABLE[state.batch, event]

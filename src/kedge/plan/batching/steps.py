@@ -22,7 +22,7 @@ from kedge.plan.moving.wait import Wait
 from kedge.plan.traffic.routes import ObservedRoute
 
 
-class Identity(Struct, frozen=True):
+class RolloutIdentity(Struct, frozen=True):
     """Which rollout."""
 
     kind: str
@@ -37,10 +37,10 @@ class Identity(Struct, frozen=True):
         return f"{self.kind}/{self.name}/{self.uid}"
 
 
-class RolloutInput(Struct, frozen=True):
+class BatchRolloutInput(Struct, frozen=True):
     """A rollout, and all that a step depends on."""
 
-    identity: Identity
+    identity: RolloutIdentity
     plan: RolloutPlan
     status: RolloutStatus
     wanted: str
@@ -138,12 +138,12 @@ class Ended(Struct, frozen=True):
 Next: TypeAlias = Move | Note | Act | Hold | Ended
 
 
-def failed(seen: RolloutInput, why: str, event: RolloutEvent = RolloutEvent.failed) -> Move:
+def failed(seen: BatchRolloutInput, why: str, event: RolloutEvent = RolloutEvent.failed) -> Move:
     """The rollout fails, for this reason: as it is now, so that only a later edit can mend it."""
     return Move(event, replace(seen.status, failure=why, observed_generation=seen.identity.generation), why)
 
 
-def answer(seen: RolloutInput, found: Step, done: Callable[[], Next]) -> Next:
+def answer(seen: BatchRolloutInput, found: Step, done: Callable[[], Next]) -> Next:
     """What the answer of a kind's moves comes to; `done` if there is nothing left to do."""
     if found.failure:
         return failed(seen, found.failure)
@@ -157,14 +157,14 @@ def holding(wait: Wait) -> Hold:
     return Hold(wait, min((one.until for one in wait.blockers if one.until is not None), default=None))
 
 
-def known(seen: RolloutInput) -> tuple[Workloads, Moves]:
+def known(seen: BatchRolloutInput) -> tuple[Workloads, Moves]:
     """What moves, and how, where that is known."""
     assert seen.workloads is not None
     assert seen.moves is not None
     return seen.workloads, seen.moves
 
 
-def not_located(seen: RolloutInput) -> Next | None:
+def not_located(seen: BatchRolloutInput) -> Next | None:
     """What is referred to may vanish at any time: then there is something to wait for, or a failure."""
     if seen.workloads is not None and seen.moves is not None:
         return None
@@ -173,7 +173,7 @@ def not_located(seen: RolloutInput) -> Next | None:
     return invalid_references(seen) or Hold(seen.wait or waiting_for("the target", BatchCode.missing))
 
 
-def invalid_references(seen: RolloutInput) -> Hold | None:
+def invalid_references(seen: BatchRolloutInput) -> Hold | None:
     """What refers to nothing that there can be holds the rollout where it is, until somebody corrects it."""
     if not seen.bad_references:
         return None

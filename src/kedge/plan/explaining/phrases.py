@@ -9,9 +9,9 @@ from itertools import groupby
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kedge.plan.explaining.places import Place
+from kedge.plan.explaining.cluster_places import ClusterPlace
+from kedge.plan.explaining.placed_objects import PlacedObject
 from kedge.plan.explaining.story import Story
-from kedge.plan.explaining.things import Thing
 from kedge.plan.state import State
 from kedge.plan.text import counted, listed, of_all
 
@@ -56,18 +56,18 @@ def state_text(story: Story) -> str:
     return f"{story.state}{held.removesuffix(', paused') if story.state is State.paused else held}"
 
 
-def of_place(place: Place, *, many: bool = False) -> str:
+def of_place(place: ClusterPlace, *, many: bool = False) -> str:
     """A cluster's part in it; what its objects say is left to them."""
     told = [_has(place), _does(place, many=many)]
     why = "" if place.state is State.available or _is_told_by_things(place) else place.why
     return ": ".join(part for part in (", ".join(word for word in told if word), why) if part)
 
 
-def _has(place: Place) -> str:
+def _has(place: ClusterPlace) -> str:
     return f"revision {place.index}" if place.index else ""
 
 
-def _does(place: Place, *, many: bool) -> str:
+def _does(place: ClusterPlace, *, many: bool) -> str:
     match place.state:
         case State.available:
             return "available" if not place.index else ""
@@ -85,18 +85,18 @@ def _does(place: Place, *, many: bool) -> str:
             return str(other)
 
 
-def _standing(place: Place) -> str:
+def _standing(place: ClusterPlace) -> str:
     """How it is with the revision that it still has."""
     if place.is_up or not place.index:
         return ""
     return "not available, and " if place.is_down else "not known whether available, and "
 
 
-def _is_told_by_things(place: Place) -> bool:
+def _is_told_by_things(place: ClusterPlace) -> bool:
     return place.state not in _QUEUED and any(thing.why for thing in place.things if thing.state is not State.available)
 
 
-def of_thing(thing: Thing) -> str:
+def of_thing(thing: PlacedObject) -> str:
     """What is said of an object, without saying again which it is."""
     failed = "failed" if thing.state is State.failed else ""
     why = thing.why.removeprefix(thing.what).lstrip(": ")
@@ -113,19 +113,19 @@ def explained(story: Story) -> list[str]:
     return [*lines, *_advice(story)]
 
 
-def explained_place(place: Place) -> list[str]:
+def explained_place(place: ClusterPlace) -> list[str]:
     """Everything about one cluster."""
     return [f"{place.cluster}: {of_place(place)}", *(_of_thing_there(thing) for thing in place.things)]
 
 
-def _sentences(places: list[Place]) -> list[str]:
+def _sentences(places: list[ClusterPlace]) -> list[str]:
     first = places[0]
     who = listed((place.cluster for place in places), most=10)
     bad = [thing for thing in first.things if thing.state is not State.available and first.state not in _QUEUED]
     return [f"{who}: {of_place(first, many=len(places) > 1)}", *map(_of_thing_there, bad)]
 
 
-def _sameness(place: Place) -> tuple[object, ...]:
+def _sameness(place: ClusterPlace) -> tuple[object, ...]:
     """The same for clusters of which the same is said; those that hold others up come first."""
     told = "" if place.state in _QUEUED else repr(place.things)
     return (
@@ -139,7 +139,7 @@ def _sameness(place: Place) -> tuple[object, ...]:
     )
 
 
-def _of_thing_there(thing: Thing) -> str:
+def _of_thing_there(thing: PlacedObject) -> str:
     is_sentence = thing.why.startswith(f"{thing.what} ") and thing.state is not State.failed
     return f"  {thing.why}" if is_sentence else f"  {thing.what}: {of_thing(thing) or thing.state}"
 
@@ -166,7 +166,7 @@ def _advice(story: Story) -> Iterable[str]:
 class Folded(Struct, frozen=True):
     """The clusters to show, and of those left out how many are in which state."""
 
-    places: tuple[Place, ...]
+    places: tuple[ClusterPlace, ...]
     left_out: Mapping[State, int]
 
 
@@ -183,21 +183,21 @@ def fold(story: Story, lines: int | None) -> Folded:
     return Folded(kept, Counter(place.state for place in places if place.cluster not in names))
 
 
-def _lines(places: Sequence[Place]) -> int:
+def _lines(places: Sequence[ClusterPlace]) -> int:
     return sum(1 + len(place.things) for place in places)
 
 
-def _without_what_is_well(place: Place) -> Place:
+def _without_what_is_well(place: ClusterPlace) -> ClusterPlace:
     return replace(place, things=tuple(thing for thing in place.things if thing.state is not State.available))
 
 
-def _is_well(place: Place) -> bool:
+def _is_well(place: ClusterPlace) -> bool:
     return place.state is State.available
 
 
-def _as_many_as_fit(places: Sequence[Place], room: int) -> tuple[Place, ...]:
+def _as_many_as_fit(places: Sequence[ClusterPlace], room: int) -> tuple[ClusterPlace, ...]:
     """At least one, whatever the room."""
-    kept: list[Place] = []
+    kept: list[ClusterPlace] = []
     for place in places:
         if kept and _lines([*kept, place]) > room:
             break

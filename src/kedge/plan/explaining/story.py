@@ -25,8 +25,16 @@ from kedge.api.placement_kinds import Binding, Placement, PolicySnapshot, Run
 from kedge.api.placement_status import ClusterPlacementStatus
 from kedge.api.reasons import AVAILABLE, DIFF_REPORTED, SCHEDULED
 from kedge.api.work import Work
-from kedge.plan.explaining.places import STEPS, Observed, Place, leaving_places, not_picked, passed_over, picked_places
-from kedge.plan.explaining.whole import observed_whole, reported_whole, wanted_index
+from kedge.plan.explaining.cluster_places import (
+    STEPS,
+    ClusterPlace,
+    Observed,
+    leaving_places,
+    not_picked,
+    passed_over,
+    picked_places,
+)
+from kedge.plan.explaining.overall import observed_whole, reported_whole, wanted_index
 from kedge.plan.placements import is_external, is_paused
 from kedge.plan.state import State, state_of
 from kedge.plan.text import natural, path_of
@@ -42,7 +50,7 @@ class Story(Struct, frozen=True):
     why: str
     index: str
     """The revision that is rolled out."""
-    places: tuple[Place, ...] = ()
+    places: tuple[ClusterPlace, ...] = ()
     unpicked: tuple[str, ...] = ()
     """Why further clusters were not picked."""
     passed_over: tuple[str, ...] = ()
@@ -88,7 +96,7 @@ class Story(Struct, frozen=True):
         return len(self._wanted) + len(self.unpicked)
 
     @property
-    def _wanted(self) -> list[Place]:
+    def _wanted(self) -> list[ClusterPlace]:
         return [place for place in self.places if place.state is not State.leaving]
 
     @property
@@ -149,7 +157,9 @@ def tell(
     )
 
 
-def _story(placement: Placement, places: Sequence[Place], unpicked: Sequence[str], state: State, why: str) -> Story:
+def _story(
+    placement: Placement, places: Sequence[ClusterPlace], unpicked: Sequence[str], state: State, why: str
+) -> Story:
     return Story(
         kind=placement.resource.kind,
         namespace=placement.metadata.namespace,
@@ -177,12 +187,12 @@ def _as_reported(placement: Placement) -> Story:
     return _story(placement, places, unpicked, state, why)
 
 
-def _reported(status: ClusterPlacementStatus) -> Place:
+def _reported(status: ClusterPlacementStatus) -> ClusterPlace:
     state, why = _where(status)
     if status.failed_placements and state is not State.waiting:
         why = status.failed_placements[0].condition.message or why
     index = "" if state is State.waiting else status.observed_resource_index or ""
-    return Place(status.cluster_name, state, index, is_up=state is State.available, why=why)
+    return ClusterPlace(status.cluster_name, state, index, is_up=state is State.available, why=why)
 
 
 def _where(status: ClusterPlacementStatus) -> tuple[State, str]:

@@ -50,7 +50,7 @@ class NotMeasured(Struct, frozen=True):
 Measurement: TypeAlias = Measured | NotMeasured
 
 
-class Verdict(StrEnum):
+class MeasurementVerdict(StrEnum):
     """What a measurement means."""
 
     successful = "Successful"
@@ -61,7 +61,7 @@ class Verdict(StrEnum):
 class Judgement(Struct, frozen=True):
     """What a measurement means, the value that was found, and what is wrong with it."""
 
-    verdict: Verdict
+    verdict: MeasurementVerdict
     value: str = ""
     message: str = ""
 
@@ -69,7 +69,7 @@ class Judgement(Struct, frozen=True):
 def judge(metric: CanaryMetric, measurement: Measurement) -> Judgement:
     """What a measurement means. Assumes a metric without a problem."""
     if isinstance(measurement, NotMeasured):
-        return Judgement(Verdict.inconclusive, message=measurement.reason)
+        return Judgement(MeasurementVerdict.inconclusive, message=measurement.reason)
     if len(measurement.values) != 1:
         return Judgement(_without_data(metric), message=_wrong_count(len(measurement.values)))
     value = cut(measurement.values[0], _LONGEST_VALUE)
@@ -77,8 +77,8 @@ def judge(metric: CanaryMetric, measurement: Measurement) -> Judgement:
     if number is None:
         return Judgement(_without_data(metric), value, f"{value!r} is not a number")
     if is_in_range(number, metric.metrics_range):
-        return Judgement(Verdict.successful, value)
-    return Judgement(Verdict.failed, value, f"{value} is not {range_text(metric.metrics_range)}")
+        return Judgement(MeasurementVerdict.successful, value)
+    return Judgement(MeasurementVerdict.failed, value, f"{value} is not {range_text(metric.metrics_range)}")
 
 
 def read_number(value: IntOrPercent) -> Decimal | None:
@@ -165,8 +165,8 @@ def _end(end: IntOrPercent | None, absent: Decimal) -> Decimal | None:
     return absent if end is None else read_number(end)
 
 
-def _without_data(metric: CanaryMetric) -> Verdict:
-    return Verdict.failed if metric.no_data is NoData.fail else Verdict.inconclusive
+def _without_data(metric: CanaryMetric) -> MeasurementVerdict:
+    return MeasurementVerdict.failed if metric.no_data is NoData.fail else MeasurementVerdict.inconclusive
 
 
 def _wrong_count(found: int) -> str:

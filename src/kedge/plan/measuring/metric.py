@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from kedge.api.oam.rollout_plan import CanaryMetric
 from kedge.api.oam.rollout_status import MetricResult
-from kedge.plan.measuring.measurement import Measurement, Verdict, interval_of, judge, metrics_problem
+from kedge.plan.measuring.measurement import Measurement, MeasurementVerdict, interval_of, judge, metrics_problem
 from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.text import counted, cut, listed, moment, of_all
 
@@ -139,9 +139,9 @@ def recorded(
     before, found = _result(metric, known, batch, since), judge(metric, measurement)
     after = replace(
         before,
-        successful=before.successful + (found.verdict is Verdict.successful),
-        failed=before.failed + (found.verdict is Verdict.failed),
-        inconclusive=before.inconclusive + (found.verdict is Verdict.inconclusive),
+        successful=before.successful + (found.verdict is MeasurementVerdict.successful),
+        failed=before.failed + (found.verdict is MeasurementVerdict.failed),
+        inconclusive=before.inconclusive + (found.verdict is MeasurementVerdict.inconclusive),
         value=found.value,
         message=cut(found.message, _LONGEST_MESSAGE),
         time=now,

@@ -30,14 +30,14 @@ class MetricSubject(Struct, frozen=True):
     target: str
 
 
-class Refused(ValueError):
+class QueryRefused(ValueError):
     """The template cannot be asked; the message says why."""
 
 
 def query_of(template: MetricTemplate, metric: CanaryMetric, subject: MetricSubject) -> str:
-    """The query for this rollout. Raises Refused if the template is one that cannot be asked."""
+    """The query for this rollout. Raises QueryRefused if the template is one that cannot be asked."""
     if problem := provider_problem(template):
-        raise Refused(problem)
+        raise QueryRefused(problem)
     values = {
         "name": subject.name,
         "namespace": subject.namespace,
@@ -46,7 +46,7 @@ def query_of(template: MetricTemplate, metric: CanaryMetric, subject: MetricSubj
     }
     query = _filled(template.spec.query, values).strip()
     if not query:
-        raise Refused("spec.query is empty")
+        raise QueryRefused("spec.query is empty")
     return query
 
 
@@ -71,11 +71,11 @@ def _filled(template: str, values: dict[str, str]) -> str:
         name = action[1].strip()
         if name not in values:
             known = listed(f"{{{{ {one} }}}}" for one in values)
-            raise Refused(f"spec.query has {{{{ {cut(name, _LONGEST_SHOWN)} }}}}: only {known} are known here")
+            raise QueryRefused(f"spec.query has {{{{ {cut(name, _LONGEST_SHOWN)} }}}}: only {known} are known here")
         if not _HARMLESS.fullmatch(values[name]):
-            raise Refused(f"spec.query has {{{{ {name} }}}}, whose value cannot be part of a query")
+            raise QueryRefused(f"spec.query has {{{{ {name} }}}}, whose value cannot be part of a query")
         return values[name]
 
     if "{{" in _ACTION.sub("", template):
-        raise Refused("spec.query has {{ without }}")
+        raise QueryRefused("spec.query has {{ without }}")
     return _ACTION.sub(value, template)

@@ -11,7 +11,7 @@ from kedge.api.meta import controller_of
 from kedge.api.oam.applications import ApplicationRevision
 from kedge.plan.fields import Object, at, text
 from kedge.plan.oam.application import RevisedComponent, components_of
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from kedge.plan.text import listed
 
 
@@ -61,21 +61,21 @@ def rolled_component(target: Sequence[str], source: Sequence[str] | None, asked:
     `source` is None if there is none; `asked` is what the rollout names.
     """
     if len(asked) > 1:
-        raise Refused("only one component can be rolled out at a time")
+        raise OamRefused("only one component can be rolled out at a time")
     common = [name for name in target if source is None or name in source]
     if asked:
         return _common(asked[0], target, common)
     if len(common) > 1:
-        raise Refused(f"cannot find a default component, too many common components: [{' '.join(common)}]")
+        raise OamRefused(f"cannot find a default component, too many common components: [{' '.join(common)}]")
     if not common:
         has = f"the target has {listed(target) or 'none'}, the source {listed(source or ()) or 'none'}"
-        raise Refused(f"cannot find a default component, there is no common component: {has}")
+        raise OamRefused(f"cannot find a default component, there is no common component: {has}")
     return common[0]
 
 
 def _common(name: str, target: Sequence[str], common: Sequence[str]) -> str:
     if name not in target:
-        raise Refused(f"componentList names {name}, and the target has only {listed(target) or 'no component'}")
+        raise OamRefused(f"componentList names {name}, and the target has only {listed(target) or 'no component'}")
     if name not in common:
-        raise Refused(f"componentList names {name}: it is not a common component in the application")
+        raise OamRefused(f"componentList names {name}: it is not a common component in the application")
     return name

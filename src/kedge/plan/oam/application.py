@@ -1,6 +1,6 @@
 """Application: the components, their traits and the ApplicationConfiguration that one Application asks for.
 
-Pure: the same Application gives the same objects. Refuses (`Refused`) in words what cannot be read or conflicts.
+Pure: the same Application gives the same objects. Refuses (`OamRefused`) in words what cannot be read or conflicts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kedge.api.oam.rollouts import AppRollout
 from kedge.plan.fields import Object, at, text
 from kedge.plan.oam import traits as traiting
 from kedge.plan.oam.component_types import objects_of
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from kedge.plan.oam.revisions import revision_number
 
 _PLAN: Final = "spec.rolloutPlan"
@@ -71,9 +71,9 @@ def render(application: Application) -> tuple[RenderedComponent, ...]:
     """The components of an Application."""
     given = application.spec.components
     if not given:
-        raise Refused("the Application has no components")
+        raise OamRefused("the Application has no components")
     if twice := [name for name, number in Counter(one.name for one in given).items() if number > 1]:
-        raise Refused(f"two components have the name {twice[0]}: each needs a name of its own")
+        raise OamRefused(f"two components have the name {twice[0]}: each needs a name of its own")
     rolled = rolled_by_plan(application)
     return tuple(_rendered(one, _PLAN if one.name in rolled else "") for one in given)
 
@@ -89,7 +89,7 @@ def _rendered(component: ApplicationComponent, rolled_by: str) -> RenderedCompon
     found = objects_of(component)
     traits = tuple(traiting.trait_object(component.name, trait) for trait in component.traits)
     if problem := traiting.conflict(component.name, traits, rolled_by=rolled_by):
-        raise Refused(problem)
+        raise OamRefused(problem)
     return RenderedComponent(component.name, found.workload, (*traits, *found.others))
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from kedge.api.oam.applications import ApplicationComponent
 from kedge.plan.fields import Object, text
 from kedge.plan.oam.containers import deployment, read_web_service, read_worker, service
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 
 
 class ComponentObjects(Struct, frozen=True):
@@ -29,7 +29,7 @@ def objects_of(component: ApplicationComponent) -> ComponentObjects:
     """What a component is made of. Refuses a type that is not known, and properties that cannot be read."""
     render = _TYPES.get(component.type)
     if render is None:
-        raise Refused(
+        raise OamRefused(
             f"component {component.name} has the type {component.type!r}, which is not known here: use one of"
             f" {', '.join(sorted(_TYPES))}; raw takes a whole object as its properties"
         )
@@ -53,7 +53,7 @@ def _raw(name: str, properties: Object) -> ComponentObjects:
 def _objects(name: str, properties: Object) -> ComponentObjects:
     given = properties.get("objects")
     if not isinstance(given, list) or not given:
-        raise Refused(f"component {name}: properties.objects is a list of objects, and the first is the workload")
+        raise OamRefused(f"component {name}: properties.objects is a list of objects, and the first is the workload")
     found = [checked_object(one, f"component {name}: properties.objects[{index}]") for index, one in enumerate(given)]
     return ComponentObjects(found[0], tuple(found[1:]))
 
@@ -61,7 +61,7 @@ def _objects(name: str, properties: Object) -> ComponentObjects:
 def checked_object(given: object, where: str) -> Object:
     """A whole object. Refuses one without apiVersion and kind."""
     if not isinstance(given, Mapping) or not text(given, "apiVersion") or not text(given, "kind"):
-        raise Refused(f"{where} must be a whole object, with apiVersion and kind")
+        raise OamRefused(f"{where} must be a whole object, with apiVersion and kind")
     return given
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import fields
 
 from kedge.api.oam.keys import COMPONENT_LABEL
 from kedge.plan.fields import Object
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 
 _Port = Annotated[int, Meta(ge=1, le=65535)]
 _Amount = str | int | float
@@ -74,7 +74,7 @@ def read_web_service(component: str, properties: Object) -> WebService:
     """The properties of a webservice. Refuses what it does not know."""
     found = _read(component, "webservice", properties, WebService)
     if found.expose_type not in _EXPOSE_TYPES:
-        raise Refused(
+        raise OamRefused(
             f"component {component}: exposeType is {found.expose_type!r}: it is one of {', '.join(_EXPOSE_TYPES)}"
         )
     return found
@@ -156,11 +156,11 @@ def _read(component: str, type_name: str, properties: Object, into: type[C]) -> 
     known = {one.encode_name for one in fields(into)}
     unknown = sorted(set(properties) - known)
     if unknown:
-        raise Refused(
+        raise OamRefused(
             f"component {component}: a {type_name} has no property {unknown[0]!r} here, only"
             f" {', '.join(sorted(known))}: leave it out, or give the whole workload with the type raw"
         )
     try:
         return msgspec.convert(properties, into)
     except msgspec.ValidationError as error:
-        raise Refused(f"component {component}: its properties cannot be read: {error}") from None
+        raise OamRefused(f"component {component}: its properties cannot be read: {error}") from None

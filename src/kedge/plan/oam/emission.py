@@ -16,7 +16,7 @@ from msgspec import Struct
 from kedge.api.oam.keys import APP_REVISION_LABEL, CLAIM, COMPONENT_LABEL, FROZEN, NAME_LABEL
 from kedge.plan.digest import digest
 from kedge.plan.fields import Object, at, name_of, patched, text
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from kedge.plan.oam.revisions import revision_number
 from kedge.plan.oam.workloads import frozen, handler_of, revision_of, workload_of
 from kedge.plan.workloads.handler import Replicas
@@ -226,7 +226,7 @@ def _checked(wanted: WantedComponent, there: Object | None) -> Object | None:
         return there
     owner = text(there, "metadata", "labels", NAME_LABEL)
     whose = f"belongs to the Application {owner}" if owner else "was made by somebody else"
-    raise Refused(
+    raise OamRefused(
         f"component {wanted.name}: {name_of(there)} exists already and {whose}: delete it, or give the component"
         " another name"
     )

@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 
-class Refused(ValueError):
+class OamRefused(ValueError):
     """What was asked for cannot be done. The message says where, why, and what to do."""

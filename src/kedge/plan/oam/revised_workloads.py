@@ -1,6 +1,6 @@
 """Revised workloads: the workload that one component revision (a ControllerRevision) asks a rollout for. Pure.
 
-    found = revised_workload(revision, component="web", application="shop")    # Refused if it cannot be rolled out
+    found = revised_workload(revision, component="web", application="shop")    # OamRefused if it cannot be rolled out
 
 Whoever may create a ControllerRevision may not reach further than its namespace: the workload is of the same namespace
 and of a kind that runs pods, whatever the revision says.
@@ -15,7 +15,7 @@ from kedge.api.apps import ControllerRevision
 from kedge.api.oam.keys import COMPONENT_LABEL, NAME_LABEL, SKIP_GC
 from kedge.plan.fields import Object, name_of, patched, text
 from kedge.plan.oam.emission import belongs_to
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from kedge.plan.oam.revisions import component_in
 from kedge.plan.oam.workloads import handler_of, is_in_place, revision_of, workload_of
 
@@ -35,10 +35,10 @@ def revised_workload(
     found = component_in(revision)
     of, name = text(found, "metadata", "name"), revision.metadata.name
     if component and of != component:
-        raise Refused(f"the ControllerRevision {name} is a revision of the component {of}, not of {component}")
+        raise OamRefused(f"the ControllerRevision {name} is a revision of the component {of}, not of {component}")
     body = workload_of(found, revision=name, application=application, app_revision=app_revision)
     if handler_of(body) is None:
-        raise Refused(f"the workload kind `{text(body, 'kind')}` of the ControllerRevision {name} is not supported")
+        raise OamRefused(f"the workload kind `{text(body, 'kind')}` of the ControllerRevision {name} is not supported")
     owned = {"ownerReferences": list(owners)} if owners else {}
     return patched(body, {"metadata": {"annotations": {SKIP_GC: "true"}, **owned}})
 

@@ -18,7 +18,7 @@ from kedge.api.oam.components import Component, LatestRevision
 from kedge.api.oam.keys import COMPONENT_OF_REVISION
 from kedge.plan.digest import digest
 from kedge.plan.fields import Object, at, text
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 
 LONGEST_NAME: Final = 63
 """Of a revision: its name is the value of a label."""
@@ -73,7 +73,7 @@ def revision_name(of: str, number: int) -> str:
     """The name of a revision. Refuses one that is too long."""
     name = f"{of}-v{number}"
     if len(name) > LONGEST_NAME:
-        raise Refused(f"the name {of} is too long: its revision {name} may have at most {LONGEST_NAME} characters")
+        raise OamRefused(f"the name {of} is too long: its revision {name} may have at most {LONGEST_NAME} characters")
     return name
 
 
@@ -144,13 +144,13 @@ def component_in(revision: ControllerRevision) -> Object:
     """
     of, found = f"the ControllerRevision {revision.metadata.name}", revision.data
     if not isinstance(found, Mapping) or not isinstance(at(found, "spec", "workload"), Mapping):
-        raise Refused(f"{of} keeps no Component: its data.spec.workload is missing")
+        raise OamRefused(f"{of} keeps no Component: its data.spec.workload is missing")
     name = text(found, "metadata", "name")
     if _NAME.fullmatch(name) is None:
-        raise Refused(f"{of} keeps a Component without a proper name: its data.metadata.name is {name!r}")
+        raise OamRefused(f"{of} keeps a Component without a proper name: its data.metadata.name is {name!r}")
     namespace = revision.metadata.namespace
     if text(found, "metadata", "namespace") not in ("", namespace):
-        raise Refused(
+        raise OamRefused(
             f"{of} keeps a Component of another namespace than {namespace}: leave data.metadata.namespace out"
         )
     return {**found, "metadata": {"name": name, "namespace": namespace}}

@@ -9,7 +9,7 @@ from kedge.api.oam.rollout_status import RollingState
 from kedge.plan.digest import digest
 from kedge.plan.fields import Object, at, patched, text
 from kedge.plan.oam.emission import APPLIED, WantedComponent, belongs_to
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from kedge.plan.oam.traits import is_autoscaler, is_rollout, named, rollout_spec
 from kedge.plan.oam.workloads import labels_of
 
@@ -19,7 +19,9 @@ def trait_body(trait: Object, wanted: WantedComponent, workload: Object, sources
     namespace = text(wanted.component, "metadata", "namespace")
     if text(trait, "metadata", "namespace") not in ("", namespace):
         kind = text(trait, "kind")
-        raise Refused(f"component {wanted.name}: its trait {kind} has another namespace than {namespace}: leave it out")
+        raise OamRefused(
+            f"component {wanted.name}: its trait {kind} has another namespace than {namespace}: leave it out"
+        )
     labels = labels_of(wanted.application, wanted.name, "", wanted.app_revision)
     meta = {"name": named(trait, wanted.name), "namespace": namespace, "labels": labels}
     body = patched({**trait, "spec": _spec(trait, wanted, workload, sources)}, {"metadata": meta})
@@ -35,7 +37,7 @@ def check_owner(live: Object | None, wanted: WantedComponent) -> None:
     """Refuses to write a trait that is somebody else's."""
     if live is not None and not belongs_to(live, wanted.application, wanted.name):
         kind, name = text(live, "kind"), text(live, "metadata", "name")
-        raise Refused(
+        raise OamRefused(
             f"component {wanted.name}: its trait {kind} {name} exists already and belongs to somebody else: give it"
             " another name"
         )

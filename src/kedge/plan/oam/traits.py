@@ -19,7 +19,7 @@ from kedge.api.oam.rollout_plan import RolloutPlan
 from kedge.api.oam.rollouts import Rollout, RolloutTrait
 from kedge.plan.fields import Object, at, group_of, text, whole
 from kedge.plan.oam.component_types import checked_object
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from kedge.plan.text import listed
 
 _SCALER: Final = "ManualScalerTrait"
@@ -38,7 +38,7 @@ def trait_object(component: str, trait: ApplicationTrait) -> Object:
             return _scaler(component, trait.properties)
         case "raw":
             return checked_object(trait.properties, f"component {component}: the properties of its trait raw")
-    raise Refused(
+    raise OamRefused(
         f"component {component} has the trait {trait.kind!r}, which is not known here: use rollout or scaler, or raw,"
         " which takes a whole object as its properties"
     )
@@ -88,12 +88,14 @@ def _rollout(component: str, properties: Object) -> Object:
     known = {field.encode_name for field in fields(RolloutPlan)} | {_ASKED_FOR}
     for name in properties:
         if name not in known:
-            raise Refused(f"component {component}: a rollout has no property {name!r}, only {', '.join(sorted(known))}")
+            raise OamRefused(
+                f"component {component}: a rollout has no property {name!r}, only {', '.join(sorted(known))}"
+            )
     plan: dict[str, Any] = {name: value for name, value in properties.items() if name != _ASKED_FOR}
     try:
         msgspec.convert(plan, RolloutPlan)
     except msgspec.ValidationError as error:
-        raise Refused(f"component {component}: its rollout cannot be read: {error}") from None
+        raise OamRefused(f"component {component}: its rollout cannot be read: {error}") from None
     revision = text(properties, _ASKED_FOR)
     asked = {"targetRevisionName": revision} if revision else {}
     resource = Rollout.resource
@@ -107,10 +109,10 @@ def _rollout(component: str, properties: Object) -> Object:
 
 def _scaler(component: str, properties: Object) -> Object:
     if set(properties) - {"replicas"}:
-        raise Refused(f"component {component}: a scaler has the property replicas and no other")
+        raise OamRefused(f"component {component}: a scaler has the property replicas and no other")
     replicas = whole({"replicas": 1, **properties}, "replicas")
     if replicas is None or replicas < 0:
-        raise Refused(f"component {component}: the replicas of its scaler must be a number, 0 or more")
+        raise OamRefused(f"component {component}: the replicas of its scaler must be a number, 0 or more")
     return {
         "apiVersion": f"{CORE}/v1alpha2",
         "kind": _SCALER,

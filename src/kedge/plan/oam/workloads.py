@@ -25,7 +25,7 @@ from kedge.api.oam.keys import (
     WORKLOAD_LABEL,
 )
 from kedge.plan.fields import Object, at, group_of, patched, text
-from kedge.plan.oam.refused import Refused
+from kedge.plan.oam.refused import OamRefused
 from kedge.plan.workloads import WorkloadHandler, find_handler
 from kedge.plan.workloads.registry import BrokenHandler, installed_handlers
 
@@ -86,7 +86,7 @@ def workload_of(
     _check_form(given, text(component, "metadata", "name"))
     of, namespace = text(component, "metadata", "name"), text(component, "metadata", "namespace")
     if text(given, "metadata", "namespace") not in ("", namespace):
-        raise Refused(f"component {of}: its workload has another namespace than {namespace}: leave it out")
+        raise OamRefused(f"component {of}: its workload has another namespace than {namespace}: leave it out")
     called = name or workload_name(of, revision, given, rolled=rolled)
     labels = {**(at(given, "metadata", "labels") or {}), **labels_of(application, of, revision, app_revision)}
     meta: dict[str, Any] = {"name": called, "namespace": namespace, "labels": labels}
@@ -102,7 +102,9 @@ def _check_form(given: Object, component: str) -> None:
     for path in _MAPS:
         found = at(given, *path)
         if found is not None and not isinstance(found, Mapping):
-            raise Refused(f"component {component}: {'.'.join(path)} of its workload must be a map of names and values")
+            raise OamRefused(
+                f"component {component}: {'.'.join(path)} of its workload must be a map of names and values"
+            )
 
 
 def _own_annotations(given: Object) -> dict[str, Any]:
@@ -130,7 +132,9 @@ def frozen(manifest: Object, live: Object | None) -> Object:
     """
     handler = handler_of(manifest)
     if handler is None:
-        raise Refused(f"a {text(manifest, 'kind')} cannot be rolled out in batches: nothing here knows how to hold it")
+        raise OamRefused(
+            f"a {text(manifest, 'kind')} cannot be rolled out in batches: nothing here knows how to hold it"
+        )
     desired = handler.replicas(live).desired if live is not None else 0
     scaled = patched(manifest, handler.scale(desired) or {})
     before = text(live, "metadata", "annotations", FROZEN) or _strategy(handler, manifest)

@@ -17,7 +17,7 @@ from kedge.api.karmada.works import ManifestStatus, ResourceIdentifier, Work, Wo
 from kedge.plan.aligning.aim import Aim
 from kedge.plan.aligning.alignment import Alignment
 from kedge.plan.aligning.binding import BindingInput, BindingPlan, plan_binding
-from kedge.plan.aligning.binding_story import BindingStory, Share, tell_binding, tell_refused
+from kedge.plan.aligning.binding_story import BindingStory, PodShare, tell_binding, tell_refused
 from kedge.plan.aligning.bounds import Bounds
 from kedge.plan.aligning.ledger import Member, Spec
 from kedge.plan.aligning.ledger_text import ledger_text
@@ -40,7 +40,7 @@ class ClusterPreview(Struct, frozen=True):
     """The wave in which it is first written to, counted from 1; None if it is not."""
     ends: int | None = None
     """The wave in which it changes for the last time."""
-    granted: Share = Share()
+    granted: PodShare = PodShare()
     """The most it is granted at once."""
     is_done: bool = True
     why: str = ""
@@ -202,7 +202,7 @@ class _Played:
         self.seen = seen
         self._failing = failing
         self._clusters: dict[str, _Cluster] = {}
-        self._granted: dict[str, Share] = {}
+        self._granted: dict[str, PodShare] = {}
         self._begins: dict[str, int] = {}
         self._ends: dict[str, int] = {}
         self._held: list[Bounds] = []
@@ -231,9 +231,9 @@ class _Played:
         self._held.append(found.held)
         for name, spec in found.specs.items():
             self._begins.setdefault(name, wave)
-            now = self._granted.get(name, Share())
+            now = self._granted.get(name, PodShare())
             unavailable, surge = min(spec.unavailable, aim.unavailable), min(spec.surge, aim.surge)
-            self._granted[name] = Share(max(now.unavailable, unavailable), max(now.surge, surge))
+            self._granted[name] = PodShare(max(now.unavailable, unavailable), max(now.surge, surge))
 
     def _after(self, plan: BindingPlan, wave: int) -> BindingInput:
         members, clusters = {one.name: one for one in plan.members}, dict(self.seen.clusters)
@@ -259,7 +259,7 @@ class _Played:
             moves=max(0, end.updated - had) if end is not None and name in self._begins else 0,
             begins=self._begins.get(name),
             ends=self._ends.get(name) if name in self._begins else None,
-            granted=self._granted.get(name, Share()),
+            granted=self._granted.get(name, PodShare()),
             is_done=last is None or not last.why,
             why=last.why if last is not None else "",
         )

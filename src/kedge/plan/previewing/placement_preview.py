@@ -16,7 +16,7 @@ from msgspec import Struct, to_builtins
 from kedge.api.condition import TRUE, find_condition
 from kedge.api.placement_kinds import Placement, Run
 from kedge.api.staged_status import RunStatus, StageStatus, StageTaskStatus
-from kedge.plan.explaining.places import Place
+from kedge.plan.explaining.cluster_places import ClusterPlace
 from kedge.plan.placements import is_external
 from kedge.plan.staging.progress import turn_texts
 from kedge.plan.staging.run_story import tell_run
@@ -154,7 +154,9 @@ def stage_previews(status: RunStatus, began: datetime) -> tuple[StagePreview, ..
     return tuple(_stage(one, began) for one in found)
 
 
-def why_not_updated(placement: Placement, places: Iterable[Place], runs: Iterable[Run], new_revision: str = "") -> str:
+def why_not_updated(
+    placement: Placement, places: Iterable[ClusterPlace], runs: Iterable[Run], new_revision: str = ""
+) -> str:
     """Why staged update runs do not bring a placement to its wanted revision; empty if they do, or have nothing to do.
 
     `runs` are those that were not over at the start. `new_revision` is a revision that is new.

@@ -25,7 +25,7 @@ from kedge.plan.batching.rollout_waits import BatchCode, sentence, waiting_for
 from kedge.plan.batching.sizes import BadBatches
 from kedge.plan.batching.spec_rules import Problem, effective_partition
 from kedge.plan.batching.states import ENDED, Illegal, RolloutEvent
-from kedge.plan.batching.steps import Move, RolloutInput, known
+from kedge.plan.batching.steps import BatchRolloutInput, Move, known
 from kedge.plan.batching.traffic import wanted_percent
 from kedge.plan.text import counted, listed, path_of
 
@@ -86,7 +86,7 @@ class RolloutPreview(Struct, frozen=True):
         return {**to_builtins(self), "done": self.is_done}
 
 
-def rollout_preview(seen: RolloutInput, target: str, problems: Sequence[Problem] = ()) -> RolloutPreview:
+def rollout_preview(seen: BatchRolloutInput, target: str, problems: Sequence[Problem] = ()) -> RolloutPreview:
     """What a rollout would do, given what its controller would look at. `problems` are those of its spec."""
     one = seen.identity
     preview = RolloutPreview(one.kind, one.namespace, one.name, target, refused=tuple(map(str, problems)))
@@ -99,7 +99,7 @@ def rollout_preview(seen: RolloutInput, target: str, problems: Sequence[Problem]
     return _under_way(preview, seen) if seen.status.batches else _from_the_start(preview, seen)
 
 
-def begun_anew(seen: RolloutInput, now: datetime) -> RolloutStatus:
+def begun_anew(seen: BatchRolloutInput, now: datetime) -> RolloutStatus:
     """The status with which a rollout begins that is asked for something else than it does; else as it is."""
     if not is_modified(seen):
         return seen.status
@@ -115,7 +115,7 @@ def _ended(preview: RolloutPreview, status: RolloutStatus) -> RolloutPreview:
     return replace(preview, has_ended=True, waits=(f"it has failed: {status.failure}",))
 
 
-def _unlocated(preview: RolloutPreview, seen: RolloutInput) -> RolloutPreview:
+def _unlocated(preview: RolloutPreview, seen: BatchRolloutInput) -> RolloutPreview:
     if seen.problem:
         return replace(preview, refused=(seen.problem,))
     if seen.writes:
@@ -124,7 +124,7 @@ def _unlocated(preview: RolloutPreview, seen: RolloutInput) -> RolloutPreview:
     return replace(preview, waits=(sentence(seen.wait or waiting_for("the target", BatchCode.missing)),))
 
 
-def _from_the_start(preview: RolloutPreview, seen: RolloutInput) -> RolloutPreview:
+def _from_the_start(preview: RolloutPreview, seen: BatchRolloutInput) -> RolloutPreview:
     workloads, moves = known(seen)
     found = moves.verify(workloads, seen.plan, seen.status)
     waits = tuple(_waits(seen, found))
@@ -141,19 +141,19 @@ def _from_the_start(preview: RolloutPreview, seen: RolloutInput) -> RolloutPrevi
     return replace(_with_batches(preview, seen, replace(status, current_batch=0)), waits=waits)
 
 
-def _expected_size(seen: RolloutInput) -> tuple[int, int] | None:
+def _expected_size(seen: BatchRolloutInput) -> tuple[int, int] | None:
     """The size of a rollout that has to wait before its size is known, if the plan or what it replaces says it."""
     total = seen.plan.target_size if seen.plan.target_size is not None else seen.status.desired_size or None
     return None if total is None or seen.is_scale else (total, total)
 
 
-def _under_way(preview: RolloutPreview, seen: RolloutInput) -> RolloutPreview:
+def _under_way(preview: RolloutPreview, seen: BatchRolloutInput) -> RolloutPreview:
     status = seen.status
     waits = (status.message,) if status.message and not _is_held(seen.plan, status) and not seen.plan.paused else ()
     return replace(_with_batches(preview, seen, status), waits=waits)
 
 
-def _waits(seen: RolloutInput, found: Verified | Step) -> Iterator[str]:
+def _waits(seen: BatchRolloutInput, found: Verified | Step) -> Iterator[str]:
     if isinstance(found, Step) and found.wait is not None:
         yield sentence(found.wait)
     workloads, _ = known(seen)
@@ -167,7 +167,7 @@ def _waits(seen: RolloutInput, found: Verified | Step) -> Iterator[str]:
 # Batches
 
 
-def _with_batches(preview: RolloutPreview, seen: RolloutInput, status: RolloutStatus) -> RolloutPreview:
+def _with_batches(preview: RolloutPreview, seen: BatchRolloutInput, status: RolloutStatus) -> RolloutPreview:
     last = effective_partition(seen.plan, status)
     batches = tuple(_batch(seen, status, index, is_reached=index <= last) for index in range(len(status.batches)))
     return replace(
@@ -179,7 +179,7 @@ def _with_batches(preview: RolloutPreview, seen: RolloutInput, status: RolloutSt
     )
 
 
-def _batch(seen: RolloutInput, status: RolloutStatus, index: int, *, is_reached: bool) -> BatchPreview:
+def _batch(seen: BatchRolloutInput, status: RolloutStatus, index: int, *, is_reached: bool) -> BatchPreview:
     batch = batch_at(seen.plan, status, index, is_scale=seen.is_scale)
     floor, ceiling = _limits(seen, batch)
     found: PlannedBatch = status.batches[index]
@@ -202,7 +202,7 @@ def _is_done(status: RolloutStatus, index: int) -> bool:
     )
 
 
-def _limits(seen: RolloutInput, batch: Batch) -> tuple[int | None, int | None]:
+def _limits(seen: BatchRolloutInput, batch: Batch) -> tuple[int | None, int | None]:
     """How many pods are available at least and how many there are at most."""
     workloads, _ = known(seen)
     if workloads.is_scale:
@@ -214,7 +214,7 @@ def _limits(seen: RolloutInput, batch: Batch) -> tuple[int | None, int | None]:
     return None, None
 
 
-def _how(seen: RolloutInput, status: RolloutStatus) -> str:
+def _how(seen: BatchRolloutInput, status: RolloutStatus) -> str:
     workloads, _ = known(seen)
     ref = workloads.target.ref
     if workloads.is_scale:
@@ -243,7 +243,7 @@ def _is_held(plan: RolloutPlan, status: RolloutStatus) -> bool:
 # Gates
 
 
-def _gates(seen: RolloutInput, batch: Batch, *, is_last: bool) -> Iterator[str]:
+def _gates(seen: BatchRolloutInput, batch: Batch, *, is_last: bool) -> Iterator[str]:
     """What has to say yes for a batch, in the order in which it is asked."""
     plan, index = seen.plan, batch.index
     if index == 0:

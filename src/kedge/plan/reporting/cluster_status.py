@@ -33,7 +33,7 @@ from kedge.plan.reporting.condition_order import CONDITION_STEPS, ConditionStep
 _REPORTED_BY_MEMBER: Final = (APPLIED, AVAILABLE)  # what the member itself reports
 
 
-class FleetFacts(Struct, frozen=True):
+class StatusFacts(Struct, frozen=True):
     """What the status of a cluster depends on beside its binding."""
 
     generation: int
@@ -55,7 +55,7 @@ class FleetFacts(Struct, frozen=True):
 
 
 def picked_cluster_status(
-    decision: ClusterDecision, binding: Binding | None, facts: FleetFacts
+    decision: ClusterDecision, binding: Binding | None, facts: StatusFacts
 ) -> ClusterPlacementStatus:
     """The status of a picked cluster."""
     name = decision.cluster_name
@@ -67,7 +67,7 @@ def picked_cluster_status(
 
 
 def unpicked_cluster_status(
-    decision: ClusterDecision, facts: FleetFacts, before: ClusterPlacementStatus
+    decision: ClusterDecision, facts: StatusFacts, before: ClusterPlacementStatus
 ) -> ClusterPlacementStatus:
     """Why a wanted cluster is missing. The cluster that was not picked is not named (kubefleet.md §4.3)."""
     finding = Finding(SCHEDULED, FALSE, SCHEDULE_FAILED, why_not_picked(decision))
@@ -79,7 +79,7 @@ def why_not_picked(decision: ClusterDecision) -> str:
     return f"{decision.cluster_name} was not picked: {decision.reason}"
 
 
-def _findings(binding: Binding | None, facts: FleetFacts) -> list[Finding]:
+def _findings(binding: Binding | None, facts: StatusFacts) -> list[Finding]:
     if binding is None:
         return [_unknown(CONDITION_STEPS[0])]
     current = _current_conditions(binding)
@@ -134,7 +134,7 @@ _UNKNOWN_MESSAGES: Final = {
 }
 
 
-def _with_doubt(findings: Sequence[Finding], cluster: str, facts: FleetFacts) -> list[Finding]:
+def _with_doubt(findings: Sequence[Finding], cluster: str, facts: StatusFacts) -> list[Finding]:
     """With the trouble of a member that cannot be reached or is unhealthy: its last report may be out of date."""
     trouble = facts.unreachable.get(cluster) or facts.unhealthy.get(cluster)
     if not trouble:
@@ -150,12 +150,12 @@ def _with_doubt(findings: Sequence[Finding], cluster: str, facts: FleetFacts) ->
     return shown
 
 
-def _conditions(findings: Sequence[Finding], before: Sequence[Condition], facts: FleetFacts) -> tuple[Condition, ...]:
+def _conditions(findings: Sequence[Finding], before: Sequence[Condition], facts: StatusFacts) -> tuple[Condition, ...]:
     old = {one.type: one for one in before}
     return tuple(one.condition(old.get(one.type), facts.generation, facts.now) for one in findings)
 
 
-def _with_details(status: ClusterPlacementStatus, binding: Binding, facts: FleetFacts) -> ClusterPlacementStatus:
+def _with_details(status: ClusterPlacementStatus, binding: Binding, facts: StatusFacts) -> ClusterPlacementStatus:
     """With the index, the overrides and the failed objects, as far as they are of this snapshot."""
     at = facts.snapshot if facts.snapshot is not None else binding.spec.resource_snapshot_name
     status = replace(status, observed_resource_index=facts.indexes.get(at))

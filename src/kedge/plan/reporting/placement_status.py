@@ -30,7 +30,7 @@ from kedge.plan.findings import Finding
 from kedge.plan.placements import is_external, reports_to_original
 from kedge.plan.placing.bindings import is_being_removed, remaining_bindings
 from kedge.plan.placing.policies import wanted_number
-from kedge.plan.reporting.cluster_status import FleetFacts, picked_cluster_status, unpicked_cluster_status
+from kedge.plan.reporting.cluster_status import StatusFacts, picked_cluster_status, unpicked_cluster_status
 from kedge.plan.reporting.condition_order import CONDITION_STEPS
 from kedge.plan.reporting.placement_conditions import external_finding, rollout_findings, scheduled_finding
 from kedge.plan.revisions import is_master, newest_policy, newest_resources, resource_index
@@ -149,7 +149,7 @@ def _clusters(
 ) -> tuple[tuple[ClusterPlacementStatus, ...], int]:
     """The status of each picked cluster, then of each missing one; and how many were picked."""
     before = facts.placement.status.placement_statuses
-    fleet = FleetFacts(
+    fleet = StatusFacts(
         generation=facts.placement.metadata.generation,
         now=now,
         dialect=facts.dialect,

@@ -1,4 +1,4 @@
-"""Standing: the RolloutStarted condition of a binding, which says whether it has the resources that are wanted."""
+"""Rollout condition: the RolloutStarted condition of a binding: whether it has the resources that are wanted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saying: the conditions of a run, its stages, clusters and tasks.
+"""Conditions: the conditions of a run, its stages, clusters and tasks.
 
 All of them speak of the run as it is now: what was said before a run was stopped and resumed still holds after it.
 """

@@ -1,6 +1,6 @@
 """Verbs of runs: what stopping, resuming, retrying, rolling back and approving come to, by where the run stands.
 
-    answer = answer_to(Verb.resume, run, rollback)
+    answer = answer_to(RunVerb.resume, run, rollback)
 
 A verb does what it says (exit code 0), finds it done already (0), or refuses, says why and what to do instead (1). One
 that refuses changes nothing. The whole table is in docs/staged.md.
@@ -19,10 +19,10 @@ from kedge.plan.staging.conditions import is_initialized, is_rolled_back, reason
 from kedge.plan.staging.rollbacks import failed_at, retried
 from kedge.plan.staging.run_story import tell_run
 from kedge.plan.text import moment, path_of
-from kedge.plan.verbs import Answer, refused
+from kedge.plan.verbs import VerbAnswer, refused
 
 
-class Verb(StrEnum):
+class RunVerb(StrEnum):
     """What can be asked of a run."""
 
     approve = "approve"
@@ -32,7 +32,7 @@ class Verb(StrEnum):
     rollback = "rollback"
 
 
-class Phase(StrEnum):
+class RunPhase(StrEnum):
     """Where a run stands, as far as verbs go."""
 
     waiting = "waiting to begin"
@@ -45,91 +45,91 @@ class Phase(StrEnum):
     rolled_back = "rolled back"
 
 
-_OVER = (Phase.succeeded, Phase.failed, Phase.invalid, Phase.rolled_back)
-_BEGUN = (Phase.running, Phase.stopped, Phase.succeeded, Phase.failed, Phase.rolled_back)
+_OVER = (RunPhase.succeeded, RunPhase.failed, RunPhase.invalid, RunPhase.rolled_back)
+_BEGUN = (RunPhase.running, RunPhase.stopped, RunPhase.succeeded, RunPhase.failed, RunPhase.rolled_back)
 
 
-def phase_of(run: Run, rollback: Run | None = None) -> Phase:
+def phase_of(run: Run, rollback: Run | None = None) -> RunPhase:
     """Where a run stands. `rollback` is the run that takes it back, which the hub may not have seen yet."""
     if rollback is not None or is_rolled_back(run.status):
-        return Phase.rolled_back
+        return RunPhase.rolled_back
     status = retried(run)
     if reason_of(status, INITIALIZED) == RUN_NOT_INITIALIZED:
-        return Phase.invalid
-    ended = {RUN_SUCCEEDED: Phase.succeeded, RUN_FAILED: Phase.failed}.get(reason_of(status, SUCCEEDED))
+        return RunPhase.invalid
+    ended = {RUN_SUCCEEDED: RunPhase.succeeded, RUN_FAILED: RunPhase.failed}.get(reason_of(status, SUCCEEDED))
     if ended is not None:
         return ended
     if run.spec.state is RunState.stop:
-        return Phase.stopped
+        return RunPhase.stopped
     if run.spec.state is RunState.initialize:
-        return Phase.initialize
-    return Phase.running if is_initialized(status) else Phase.waiting
+        return RunPhase.initialize
+    return RunPhase.running if is_initialized(status) else RunPhase.waiting
 
 
-def answer_to(verb: Verb, run: Run, rollback: Run | None = None) -> Answer:
+def answer_to(verb: RunVerb, run: Run, rollback: Run | None = None) -> VerbAnswer:
     """What comes of a verb."""
     phase = phase_of(run, rollback)
-    if phase is Phase.rolled_back and verb is not Verb.rollback:
+    if phase is RunPhase.rolled_back and verb is not RunVerb.rollback:
         return refused(_was_rolled_back(run, rollback))
     match verb:
-        case Verb.approve:
-            return Answer("")
-        case Verb.stop:
+        case RunVerb.approve:
+            return VerbAnswer("")
+        case RunVerb.stop:
             return _stop(run, phase)
-        case Verb.resume:
+        case RunVerb.resume:
             return _resume(run, phase)
-        case Verb.retry:
+        case RunVerb.retry:
             return _retry(run)
-        case Verb.rollback:
+        case RunVerb.rollback:
             return _rollback(run, phase, rollback)
 
 
-def _stop(run: Run, phase: Phase) -> Answer:
+def _stop(run: Run, phase: RunPhase) -> VerbAnswer:
     path = _path(run)
     if phase in _OVER:
         return refused(_has_ended(run))
-    if phase is Phase.initialize:
+    if phase is RunPhase.initialize:
         return refused(f"{path} moves nothing: its state is Initialize, and `kedge resume {path}` makes that Run")
-    if phase is Phase.stopped:
-        return Answer(f"{path} is stopped already")
+    if phase is RunPhase.stopped:
+        return VerbAnswer(f"{path} is stopped already")
     said = f"{path} stops: what is on its way arrives, nothing else begins until `kedge resume {path}`"
-    return Answer(said, {"spec": {"state": RunState.stop.value}})
+    return VerbAnswer(said, {"spec": {"state": RunState.stop.value}})
 
 
-def _resume(run: Run, phase: Phase) -> Answer:
+def _resume(run: Run, phase: RunPhase) -> VerbAnswer:
     path = _path(run)
-    if phase is Phase.failed:
+    if phase is RunPhase.failed:
         return refused(f"{_has_ended(run)}; `kedge retry {path}` tries once more what failed")
     if phase in _OVER:
         return refused(_has_ended(run))
-    if phase in (Phase.running, Phase.waiting):
-        return Answer(f"{path} is not stopped")
-    return Answer(f"{path} goes on", {"spec": {"state": RunState.run.value}})
+    if phase in (RunPhase.running, RunPhase.waiting):
+        return VerbAnswer(f"{path} is not stopped")
+    return VerbAnswer(f"{path} goes on", {"spec": {"state": RunState.run.value}})
 
 
-def _retry(run: Run) -> Answer:
+def _retry(run: Run) -> VerbAnswer:
     at = failed_at(run.status)
     if at is None:
         return refused(f"nothing of {_path(run)} has failed that could be tried again")
     said = f"{_path(run)} tries once more what had failed by {moment(at)}"
-    return Answer(said, {"metadata": {"annotations": {RETRY: moment(at)}}})
+    return VerbAnswer(said, {"metadata": {"annotations": {RETRY: moment(at)}}})
 
 
-def _rollback(run: Run, phase: Phase, rollback: Run | None) -> Answer:
+def _rollback(run: Run, phase: RunPhase, rollback: Run | None) -> VerbAnswer:
     """An answer that is not refused and writes nothing, with a rollback there: then it is done already."""
     path, previous = _path(run), run.status.previous_resource_snapshot_index
     if rollback is not None:
-        return Answer(f"{path} is rolled back already, by run {_path(rollback)}{_trouble(rollback)}")
+        return VerbAnswer(f"{path} is rolled back already, by run {_path(rollback)}{_trouble(rollback)}")
     if phase not in _BEGUN:
         return refused(f"{path} has begun with no cluster: there is nothing to bring back")
     if previous is None:
         return refused(f"{path} does not say that its clusters had anything before it: there is nothing to go back to")
-    return Answer(f"brings the clusters of {path} back to revision {previous}")
+    return VerbAnswer(f"brings the clusters of {path} back to revision {previous}")
 
 
 def _trouble(rollback: Run) -> str:
     """What is to be said of a rollback that has failed itself."""
-    if phase_of(rollback) not in (Phase.failed, Phase.invalid):
+    if phase_of(rollback) not in (RunPhase.failed, RunPhase.invalid):
         return ""
     path = _path(rollback)
     return f", which has failed: {tell_run(rollback).why}: see `kedge retry {path}`, or delete it to roll back anew"

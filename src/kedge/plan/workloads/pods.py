@@ -41,7 +41,7 @@ _STARTING: Final = ("", "ContainerCreating", "PodInitializing")
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
-class Workload(Struct, frozen=True, gc=False):
+class PodWorkload(Struct, frozen=True, gc=False):
     """Whose pod it is."""
 
     group: str
@@ -50,10 +50,10 @@ class Workload(Struct, frozen=True, gc=False):
     name: str
 
 
-class Owner(Struct, frozen=True, gc=False):
+class PodOwner(Struct, frozen=True, gc=False):
     """The workload of a pod, and what made the pod: of a Deployment its ReplicaSet, of others the workload itself."""
 
-    workload: Workload
+    workload: PodWorkload
     maker: str
 
 
@@ -127,17 +127,17 @@ def revision_of(meta: ObjectMeta) -> str:
     return next((meta.labels[label] for label in REVISION_LABELS if label in meta.labels), "")
 
 
-def owner_of(meta: ObjectMeta) -> Owner | None:
+def owner_of(meta: ObjectMeta) -> PodOwner | None:
     """Whose pod it is; None if nobody's. A ReplicaSet is called as its Deployment, with a hash added."""
     owner = controller_of(meta)
     if owner is None:
         return None
     group, slash, _ = owner.api_version.partition("/")
-    workload = Workload(group if slash else "", owner.kind, meta.namespace or "", owner.name)
+    workload = PodWorkload(group if slash else "", owner.kind, meta.namespace or "", owner.name)
     suffix = f"-{meta.labels.get(TEMPLATE_HASH, '')}"
     if owner.kind == "ReplicaSet" and len(suffix) > 1 and owner.name.endswith(suffix):
         workload = replace(workload, kind="Deployment", name=owner.name.removesuffix(suffix))
-    return Owner(workload, owner.name)
+    return PodOwner(workload, owner.name)
 
 
 def why_not_ready(meta: ObjectMeta, status: PodStatus) -> NotReady | None:

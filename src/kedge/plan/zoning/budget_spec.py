@@ -36,7 +36,7 @@ T = TypeVar("T")
 Fields: TypeAlias = Mapping[str, Any]
 
 
-class Partitions(Struct, frozen=True):
+class PodPartitions(Struct, frozen=True):
     """Where the partition stands in the name of a pod."""
 
     pattern: str
@@ -60,7 +60,7 @@ class ZoneBudget(Struct, frozen=True):
     max_unavailable: int = 1
     """How many pods may be away; 0 if a percentage is set, or nothing may be evicted."""
     percentage: int = 0
-    partitions: Partitions | None = None
+    partitions: PodPartitions | None = None
     """If set, pods of one partition in several zones are replicas of each other."""
     delay: timedelta = NO_DELAY
     """How long a pod has to be ready before one of its partition in another zone may go."""
@@ -180,12 +180,12 @@ class _SpecReader:
             raise _Problem(f"failed to extract value from config field {name}")
         return found
 
-    def _partitions(self) -> Partitions | None:
+    def _partitions(self) -> PodPartitions | None:
         problems = list(_pattern_problems(self._spec))
         if problems:
             raise _Problem(f"invalid value: regex is not valid, got {problems[0]}")
         pattern = self._text(PATTERN)
-        return Partitions(f"^{pattern}$", self._spec.get(GROUP, 1)) if pattern else None
+        return PodPartitions(f"^{pattern}$", self._spec.get(GROUP, 1)) if pattern else None
 
     def _labels(self) -> Fields:
         selector = self._spec.get("selector")

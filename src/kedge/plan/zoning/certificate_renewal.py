@@ -84,17 +84,17 @@ class Serve(Struct, frozen=True):
     served: ServedPair
 
 
-class Wait(Struct, frozen=True):
+class RenewalWait(Struct, frozen=True):
     """Nothing to do before this moment, if nothing changes. `for_trust`: webhook configurations are being updated."""
 
     until: datetime
     for_trust: bool = False
 
 
-Step: TypeAlias = WriteSecret | Generate | Serve | Wait
+RenewalStep: TypeAlias = WriteSecret | Generate | Serve | RenewalWait
 
 
-def next_step(facts: CertificateFacts, *, names: tuple[str, ...], jitter: float, now: datetime) -> Step:
+def next_step(facts: CertificateFacts, *, names: tuple[str, ...], jitter: float, now: datetime) -> RenewalStep:
     """What to do now. `names` have to be in the certificate; `jitter` (0 to 1) keeps replicas from acting at once."""
     stored = facts.stored
     if stored is None:
@@ -103,7 +103,7 @@ def next_step(facts: CertificateFacts, *, names: tuple[str, ...], jitter: float,
         _taken_over(facts, stored, now)
         or _renewed(facts, stored, names, jitter, now)
         or _tidied(stored, now)
-        or Wait(renewal_time(stored.current, jitter))
+        or RenewalWait(renewal_time(stored.current, jitter))
     )
 
 
@@ -136,14 +136,14 @@ def generated_data(
     return {CA: _joined(made, kept), CERT: certificate, KEY: key}
 
 
-def _repair(facts: CertificateFacts, names: tuple[str, ...], now: datetime) -> Step:
+def _repair(facts: CertificateFacts, names: tuple[str, ...], now: datetime) -> RenewalStep:
     good = facts.last_good
     if good is not None and not good.current.problem(now):
         return WriteSecret(_data(good, following=_following(good)), f"it was damaged: {facts.problem}")
     return Generate(names, facts.problem, is_next=False)
 
 
-def _taken_over(facts: CertificateFacts, stored: StoredCertificate, now: datetime) -> Step | None:
+def _taken_over(facts: CertificateFacts, stored: StoredCertificate, now: datetime) -> RenewalStep | None:
     """Show what is stored, as soon as it is trusted; until then, what is shown has to stay trusted."""
     served, stored_pair = facts.served, ServedPair(stored.current, stored.issuer)
     if served is None or served.pair.problem(now):
@@ -154,12 +154,12 @@ def _taken_over(facts: CertificateFacts, stored: StoredCertificate, now: datetim
         kept = _joined((stored.issuer, served.issuer), stored.authorities)
         return WriteSecret(_data(stored, ca=kept, following=_following(stored)), "the old authority is still in use")
     limit = latest_switch(served.pair)
-    return Wait(limit, for_trust=True) if facts.trusted is False and now < limit else Serve(stored_pair)
+    return RenewalWait(limit, for_trust=True) if facts.trusted is False and now < limit else Serve(stored_pair)
 
 
 def _renewed(
     facts: CertificateFacts, stored: StoredCertificate, names: tuple[str, ...], jitter: float, now: datetime
-) -> Step | None:
+) -> RenewalStep | None:
     if stored.next is not None:
         return _switched(facts, stored, stored.next, now)
     missing = [name for name in names if name not in stored.current.names]
@@ -174,15 +174,15 @@ def _renewed(
     return None
 
 
-def _switched(facts: CertificateFacts, stored: StoredCertificate, following: ServingPair, now: datetime) -> Step:
+def _switched(facts: CertificateFacts, stored: StoredCertificate, following: ServingPair, now: datetime) -> RenewalStep:
     limit = latest_switch(stored.current)
     if facts.trusted or now >= limit:
         why = "the next certificate is trusted" if facts.trusted else "the certificate ends soon"
         return WriteSecret({CA: stored.ca, CERT: following.certificate, KEY: following.key}, why)
-    return Wait(limit, for_trust=True)
+    return RenewalWait(limit, for_trust=True)
 
 
-def _tidied(stored: StoredCertificate, now: datetime) -> Step | None:
+def _tidied(stored: StoredCertificate, now: datetime) -> RenewalStep | None:
     alive = tuple(one for one in stored.authorities if now < one.not_after)
     if len(alive) == len(stored.authorities):
         return None

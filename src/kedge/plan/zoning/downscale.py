@@ -29,7 +29,7 @@ from kedge.api.zones import (
 from kedge.plan.zoning.go_time import parse_rfc3339, print_moment
 from kedge.plan.zoning.pod_hosts import MOST_PODS, pod_host
 from kedge.plan.zoning.pods import is_running_and_ready
-from kedge.plan.zoning.replica_change import ALLOWED, UNNAMED, Downscale, Verdict
+from kedge.plan.zoning.replica_change import ALLOWED, UNNAMED, Downscale, RuleVerdict
 from kedge.plan.zoning.scaling import min_time_between_zones
 
 TRUE: Final = "true"
@@ -43,7 +43,7 @@ COUNT_FAILED: Final = "an error occurred while checking whether StatefulSets hav
 PREPARE_FAILED: Final = "one or more pods failed to prepare for shutdown."
 
 
-def no_downscale(labels: Mapping[str, str], downscale: Downscale) -> Verdict:
+def no_downscale(labels: Mapping[str, str], downscale: Downscale) -> RuleVerdict:
     """Whether an object with these labels may be scaled down."""
     if labels.get(NO_DOWNSCALE) != TRUE:
         return ALLOWED
@@ -55,7 +55,7 @@ def wants_preparation(zone: StatefulSet) -> bool:
     return zone.metadata.labels.get(PREPARE_DOWNSCALE) == TRUE
 
 
-def unprepared(zone: StatefulSet, downscale: Downscale) -> Verdict | None:
+def unprepared(zone: StatefulSet, downscale: Downscale) -> RuleVerdict | None:
     """The denial of a StatefulSet that does not say how its pods are told; None if it does."""
     port, path = (zone.metadata.annotations.get(key, "") for key in (PREPARE_DOWNSCALE_PORT, PREPARE_DOWNSCALE_PATH))
     service = zone.spec.service_name

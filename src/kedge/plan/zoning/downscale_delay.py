@@ -23,7 +23,7 @@ from kedge.api.apps import StatefulSet
 from kedge.api.times import format_duration, parse_prometheus_duration
 from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.zoning.pod_hosts import CLUSTER_DOMAIN, MOST_PODS, pod_host
-from kedge.plan.zoning.scaling import PodAnswer, ScaleCode, ScaleStep, Verdict, annotation, replicas_of, wait_for
+from kedge.plan.zoning.scaling import PodAnswer, ScaleCode, ScaleStep, ScalingVerdict, annotation, replicas_of, wait_for
 
 LONGEST_BODY: Final = 64 * 1024
 
@@ -116,13 +116,13 @@ def prepared_at(body: bytes) -> datetime:
         raise ValueError(f"its timestamp is {timestamp}: that is no time in Unix seconds") from error
 
 
-def delayed(step: ScaleStep, delay: Delay, answers: Iterable[PodAnswer], now: datetime) -> Verdict:
+def delayed(step: ScaleStep, delay: Delay, answers: Iterable[PodAnswer], now: datetime) -> ScalingVerdict:
     """How far a step down may go, given what the pods said, or what it waits for."""
     found = {one.ordinal: one for one in answers}
     answered = [found.get(ordinal) or PodAnswer(ordinal, problem="it was not asked") for ordinal in to_prepare(step)]
     prepared = [one.prepared_at for one in answered if one.prepared_at is not None]
     if len(prepared) < len(answered):
-        return Verdict(waits=(_not_prepared(step, answered),))
+        return ScalingVerdict(waits=(_not_prepared(step, answered),))
     elapsed, until = 0, None
     for moment in prepared:
         until = _later(moment, delay.length)
@@ -130,8 +130,8 @@ def delayed(step: ScaleStep, delay: Delay, answers: Iterable[PodAnswer], now: da
             break
         elapsed += 1
     if not elapsed:
-        return Verdict(waits=(_not_reached(step, delay, answered[0], until),), until=until)
-    return Verdict(msgspec.structs.replace(step, replicas=step.current - elapsed))
+        return ScalingVerdict(waits=(_not_reached(step, delay, answered[0], until),), until=until)
+    return ScalingVerdict(msgspec.structs.replace(step, replicas=step.current - elapsed))
 
 
 def _name(step: ScaleStep, answer: PodAnswer) -> str:

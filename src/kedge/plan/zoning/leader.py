@@ -19,7 +19,7 @@ from kedge.plan.zoning.scaling import (
     ScaleCode,
     ScaleStep,
     Scaling,
-    Verdict,
+    ScalingVerdict,
     annotation,
     force_problems,
     force_replicas,
@@ -36,13 +36,13 @@ def leader_of(stateful_set: StatefulSet) -> str:
     return annotation(stateful_set, zones.DOWNSCALE_LEADER)
 
 
-def follow(stateful_set: StatefulSet, scaling: Scaling) -> Verdict:
+def follow(stateful_set: StatefulSet, scaling: Scaling) -> ScalingVerdict:
     """What following its leader means for it now."""
     name = stateful_set.metadata.name
     if not leader_of(stateful_set) or stateful_set.metadata.deletion_timestamp is not None:
-        return Verdict()
+        return ScalingVerdict()
     if problem := _leader_problem(stateful_set, scaling):
-        return Verdict(waits=(problem,))
+        return ScalingVerdict(waits=(problem,))
     forced, current = force_replicas(stateful_set), replicas_of(stateful_set)
     if forced is not None:
         return _forced(stateful_set, forced)
@@ -50,13 +50,13 @@ def follow(stateful_set: StatefulSet, scaling: Scaling) -> Verdict:
     ignored, wanted = force_problems(stateful_set), replicas_of(leader)
     waits, until = _blocked(stateful_set, leader, scaling)
     step = ScaleStep(name, current, wanted, Reason.leader, leader.metadata.name)
-    return Verdict(step if wanted != current and not waits else None, (*ignored, *waits), until)
+    return ScalingVerdict(step if wanted != current and not waits else None, (*ignored, *waits), until)
 
 
-def _forced(stateful_set: StatefulSet, forced: int) -> Verdict:
+def _forced(stateful_set: StatefulSet, forced: int) -> ScalingVerdict:
     current = replicas_of(stateful_set)
     step = ScaleStep(stateful_set.metadata.name, current, forced, Reason.forced, zones.FORCE_REPLICAS)
-    return Verdict(step if forced != current else None)
+    return ScalingVerdict(step if forced != current else None)
 
 
 def _leader_problem(stateful_set: StatefulSet, scaling: Scaling) -> Wait | None:

@@ -25,7 +25,7 @@ from kedge.plan.zoning.scaling import (
     ScaleCode,
     ScaleStep,
     Scaling,
-    Verdict,
+    ScalingVerdict,
     annotation,
     force_problems,
     force_replicas,
@@ -78,38 +78,38 @@ def may_mirror(stateful_set: StatefulSet) -> bool:
     return not leader_of(stateful_set) and stateful_set.metadata.deletion_timestamp is None
 
 
-def mirror(stateful_set: StatefulSet, scaling: Scaling) -> Verdict:
+def mirror(stateful_set: StatefulSet, scaling: Scaling) -> ScalingVerdict:
     """What mirroring its reference means for it now. A step down may still have to wait for its delay."""
     if not may_mirror(stateful_set):
-        return Verdict()
+        return ScalingVerdict()
     match reference_of(stateful_set):
         case Wait() as wrong:
-            return Verdict(waits=(wrong,))
+            return ScalingVerdict(waits=(wrong,))
         case Reference() as reference:
             return _by_scale(stateful_set, reference, scaling)
         case _:
-            return Verdict()
+            return ScalingVerdict()
 
 
-def _by_scale(stateful_set: StatefulSet, reference: Reference, scaling: Scaling) -> Verdict:
+def _by_scale(stateful_set: StatefulSet, reference: Reference, scaling: Scaling) -> ScalingVerdict:
     match scaling.scales.get(reference):
         case ReferenceScale() as scale:
             return _to(stateful_set, scale, reference)
         case ReferenceProblem(text=text):
             name = stateful_set.metadata.name
-            return Verdict(waits=(wait_for(name, ScaleCode.reference_unavailable, str(reference), text),))
+            return ScalingVerdict(waits=(wait_for(name, ScaleCode.reference_unavailable, str(reference), text),))
         case _:
-            return Verdict()
+            return ScalingVerdict()
 
 
-def _to(stateful_set: StatefulSet, scale: ReferenceScale, reference: Reference) -> Verdict:
+def _to(stateful_set: StatefulSet, scale: ReferenceScale, reference: Reference) -> ScalingVerdict:
     forced, current = force_replicas(stateful_set), replicas_of(stateful_set)
     wanted = scale.wanted if forced is None else forced
     reason, source = (Reason.reference, str(reference)) if forced is None else (Reason.forced, zones.FORCE_REPLICAS)
     ignored = force_problems(stateful_set)
     if wanted == current:
-        return Verdict(waits=ignored)
-    return Verdict(ScaleStep(stateful_set.metadata.name, current, wanted, reason, source), ignored)
+        return ScalingVerdict(waits=ignored)
+    return ScalingVerdict(ScaleStep(stateful_set.metadata.name, current, wanted, reason, source), ignored)
 
 
 def at_rest(scaling: Scaling) -> tuple[StatefulSet, ...]:

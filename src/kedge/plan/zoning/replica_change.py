@@ -29,7 +29,7 @@ NIL_REPLICAS: Final = "old/new replicas is nil, allowing the change"
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 
 
-class Verdict(Struct, frozen=True):
+class RuleVerdict(Struct, frozen=True):
     """What a rule answers, without the uid of the request."""
 
     allowed: bool
@@ -37,11 +37,11 @@ class Verdict(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
-ALLOWED: Final = Verdict(True)
+ALLOWED: Final = RuleVerdict(True)
 
 
-def allowed_with(warning: str) -> Verdict:
-    return Verdict(True, warnings=(warning,))
+def allowed_with(warning: str) -> RuleVerdict:
+    return RuleVerdict(True, warnings=(warning,))
 
 
 class CannotDecode(ValueError):
@@ -110,8 +110,8 @@ class Downscale(Struct, frozen=True):
         """What it does, as the beginning of a sentence."""
         return f"downscale of {self.resource}/{self.name} in {self.namespace} from {self.old} to {self.new} replicas"
 
-    def denied(self, why: str) -> Verdict:
-        return Verdict(False, f"{self.text} is not allowed because {why}")
+    def denied(self, why: str) -> RuleVerdict:
+        return RuleVerdict(False, f"{self.text} is not allowed because {why}")
 
 
 def scaled(obj: Any) -> Scaled:
@@ -149,7 +149,7 @@ def read(obj: Mapping[str, Any], kind: type[wire.T]) -> wire.T:
         raise CannotDecode(str(error)) from error
 
 
-def replica_change(request: AdmissionRequest, *, decode_says_it_all: bool = False) -> Downscale | Verdict:
+def replica_change(request: AdmissionRequest, *, decode_says_it_all: bool = False) -> Downscale | RuleVerdict:
     """The downscale that a request is; or why it is allowed, which it is if it is none.
 
     `decode_says_it_all` tells of a kind without replicas that it cannot be decoded, as prepare-downscale does.
@@ -166,7 +166,7 @@ def replica_change(request: AdmissionRequest, *, decode_says_it_all: bool = Fals
     return _compared(request, *found)
 
 
-def _compared(request: AdmissionRequest, before: Scaled, after: Scaled) -> Downscale | Verdict:
+def _compared(request: AdmissionRequest, before: Scaled, after: Scaled) -> Downscale | RuleVerdict:
     old, new = before.replicas, after.replicas
     if old is None and new is None:
         return ALLOWED

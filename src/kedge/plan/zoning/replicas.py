@@ -23,7 +23,7 @@ from kedge.plan.zoning import downscale_delay
 from kedge.plan.zoning.downscale_delay import Delay
 from kedge.plan.zoning.leader import follow, leader_of
 from kedge.plan.zoning.mirror import may_mirror, mirror, reference_of
-from kedge.plan.zoning.scaling import ScaleStep, Scaling, Verdict
+from kedge.plan.zoning.scaling import ScaleStep, Scaling, ScalingVerdict
 
 
 class ScalingPlan(Struct, frozen=True):
@@ -57,9 +57,9 @@ def _first(moments: Iterable[datetime | None]) -> datetime | None:
     return min((each for each in moments if each is not None), default=None)
 
 
-def _one_pass(scaling: Scaling, judge: Callable[[StatefulSet, Scaling], Verdict | ScaleStep]) -> ScalingPlan:
+def _one_pass(scaling: Scaling, judge: Callable[[StatefulSet, Scaling], ScalingVerdict | ScaleStep]) -> ScalingPlan:
     """The first step in the order of names, and what all before it wait for. Those after it are looked at next time."""
-    found: list[Verdict] = []
+    found: list[ScalingVerdict] = []
     step = ask = None
     for one in scaling.in_order:
         verdict = _postponed(one, scaling, judge(one, scaling))
@@ -74,29 +74,31 @@ def _one_pass(scaling: Scaling, judge: Callable[[StatefulSet, Scaling], Verdict 
     return ScalingPlan(step, ask, waits, _first(verdict.until for verdict in found))
 
 
-def _postponed(stateful_set: StatefulSet, scaling: Scaling, found: Verdict | ScaleStep) -> Verdict | ScaleStep:
+def _postponed(
+    stateful_set: StatefulSet, scaling: Scaling, found: ScalingVerdict | ScaleStep
+) -> ScalingVerdict | ScaleStep:
     """What is found, or what keeps it from being tried again yet."""
-    if isinstance(found, Verdict) and found.step is None:
+    if isinstance(found, ScalingVerdict) and found.step is None:
         return found
     return scaling.postponed.get(stateful_set.metadata.name, found)
 
 
-def _mirror(stateful_set: StatefulSet, scaling: Scaling) -> Verdict | ScaleStep:
+def _mirror(stateful_set: StatefulSet, scaling: Scaling) -> ScalingVerdict | ScaleStep:
     """What mirroring means for it, or the step for which its pods have to be called first."""
     verdict = mirror(stateful_set, scaling)
     delay = downscale_delay.delay_of(stateful_set) if may_mirror(stateful_set) and reference_of(stateful_set) else None
     if isinstance(delay, Wait):
-        return Verdict(waits=(*verdict.waits, delay))
+        return ScalingVerdict(waits=(*verdict.waits, delay))
     if verdict.step is None or delay is None:
         return verdict
     return _with_delay(verdict, verdict.step, delay, scaling)
 
 
-def _with_delay(verdict: Verdict, step: ScaleStep, delay: Delay, scaling: Scaling) -> Verdict | ScaleStep:
+def _with_delay(verdict: ScalingVerdict, step: ScaleStep, delay: Delay, scaling: Scaling) -> ScalingVerdict | ScaleStep:
     answers = scaling.answers.get(step.name)
     if answers is None:
         return step
     if not step.is_down:
         return verdict
     found = downscale_delay.delayed(step, delay, answers, scaling.now)
-    return Verdict(found.step, (*verdict.waits, *found.waits), found.until)
+    return ScalingVerdict(found.step, (*verdict.waits, *found.waits), found.until)

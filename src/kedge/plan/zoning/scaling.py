@@ -123,7 +123,7 @@ class Scaling(Struct, frozen=True):
     scales: Mapping[Reference, ObservedScale] = {}
     answers: Mapping[str, tuple[PodAnswer, ...]] = {}
     """What the pods that would go have said, by the name of the StatefulSet; empty if there was nothing to ask."""
-    postponed: Mapping[str, Verdict] = {}
+    postponed: Mapping[str, ScalingVerdict] = {}
     """What keeps a step from being tried again yet: pods said so lately, or it was refused. By StatefulSet."""
 
     @property
@@ -131,7 +131,7 @@ class Scaling(Struct, frozen=True):
         return tuple(sorted(self.sets, key=lambda one: one.metadata.name.encode()))
 
 
-class Verdict(Struct, frozen=True):
+class ScalingVerdict(Struct, frozen=True):
     """What is found for one StatefulSet: a step, what it waits for, or neither."""
 
     step: ScaleStep | None = None

@@ -1,6 +1,6 @@
 """Runner: simulates a change on a hub of its own, with the real controllers, in virtual time.
 
-    courses = run_preview(fleet, Change(targets, objects), Assumptions(times=measured_times(fleet)))
+    courses = run_preview(fleet, PreviewChange(targets, objects), Assumptions(times=measured_times(fleet)))
 
 Runs an event loop of its own, so it is called from outside of any. The same fleet, change and assumptions give the
 same result. Nothing reaches beyond this process: there is no socket on the loop it runs on.
@@ -56,7 +56,7 @@ DAY: Final = 24 * 3600.0
 SEED: Final = 1
 
 
-class Change(Struct, frozen=True):
+class PreviewChange(Struct, frozen=True):
     """What a user is about to do: objects to apply, and the placements to look at."""
 
     targets: tuple[Target, ...]
@@ -82,7 +82,7 @@ def measured_times(fleet: FleetState) -> Durations:
 
 
 def run_preview(
-    fleet: FleetState, change: Change, assumptions: Assumptions, progress: Progress = lambda _: None
+    fleet: FleetState, change: PreviewChange, assumptions: Assumptions, progress: Progress = lambda _: None
 ) -> tuple[PlacementPreview, ...]:
     """What happens to the placements. `progress` is called now and then with the seconds simulated so far."""
     definitions = crds(assumptions.dialect)  # reads our sources, which must not happen while a loop runs
@@ -91,7 +91,7 @@ def run_preview(
 
 
 async def _simulate(
-    fleet: FleetState, change: Change, assumptions: Assumptions, definitions: Sequence[Crd], progress: Progress
+    fleet: FleetState, change: PreviewChange, assumptions: Assumptions, definitions: Sequence[Crd], progress: Progress
 ) -> tuple[PlacementPreview, ...]:
     loop = asyncio.get_running_loop()
     # Of its own kind: uids drawn by another embedded fleet from the same number would be those of other objects here.

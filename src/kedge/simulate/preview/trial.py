@@ -45,7 +45,7 @@ _BUILT_IN: Final = frozenset((kind.resource.group, kind.resource.version, kind.r
 _DEFINITIONS: Final = untyped(CustomResourceDefinition.resource)
 
 
-class Refused(ValueError):
+class TrialRefused(ValueError):
     """Why a cluster would refuse an object of a file: `Deployment shop/web: …`."""
 
 
@@ -77,7 +77,7 @@ class Trial(Struct, frozen=True):
 
 
 async def read_trial(client: Client, objects: Sequence[Untyped], *, with_rules: bool = True) -> Trial:
-    """What a cluster holds of these objects, which name their namespaces. Raises `Refused` for a kind it lacks.
+    """What a cluster holds of these objects, which name their namespaces. Raises `TrialRefused` for a kind it lacks.
 
     Without the rules (CEL) of definitions, if the caller tells itself what these refuse.
     """
@@ -90,7 +90,7 @@ async def _read(client: Client, kinds: Kinds, given: Untyped) -> _Tried:
     meta = given["metadata"]
     if resource is None:
         title = object_name(given["kind"], meta.get("namespace") or "", meta["name"])
-        raise Refused(f"{title}: it serves no {given['kind']} of {given['apiVersion']}")
+        raise TrialRefused(f"{title}: it serves no {given['kind']} of {given['apiVersion']}")
     if not resource.namespaced:
         given = {**given, "metadata": {name: value for name, value in meta.items() if name != "namespace"}}
     now = await _there(client, resource, meta["name"], meta.get("namespace") if resource.namespaced else None)
@@ -108,7 +108,7 @@ async def _there(client: Client, resource: Resource, name: str, namespace: str |
 
 
 def run_trial(trial: Trial) -> tuple[Untyped, ...]:
-    """The objects as they would be once the file is applied. Raises `Refused`.
+    """The objects as they would be once the file is applied. Raises `TrialRefused`.
 
     Runs an event loop of its own, so it is called from outside of any.
     """
@@ -164,7 +164,7 @@ async def _applied(client: Client, one: _Tried) -> Untyped:
     try:
         found: Untyped = await client.apply(untyped(one.resource), one.given, manager=KUBECTL, force=True)
     except ApiError as error:
-        raise Refused(f"{one.title}: {error.message or error.answer}") from error
+        raise TrialRefused(f"{one.title}: {error.message or error.answer}") from error
     return found
 
 

@@ -1,4 +1,4 @@
-"""Asking: whom a rollout asks beside its workloads: webhooks, metrics, and the route that divides its traffic."""
+"""External calls: what a rollout asks beside its workloads: webhooks, metrics, and the route of its traffic."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kedge.controllers.batch.routes import Routes
 from kedge.controllers.metric_queries import MetricQueries
 from kedge.kube.clock import Clock
 from kedge.plan.batching import hooks
-from kedge.plan.batching.steps import Act, Query, RolloutInput, RouteWrite
+from kedge.plan.batching.steps import Act, BatchRolloutInput, Query, RouteWrite
 from kedge.plan.batching.traffic import problem_wait, remembered_ref
 from kedge.plan.measuring import metric as metrics
 from kedge.plan.measuring.query import MetricSubject
@@ -22,7 +22,7 @@ from kedge.plan.moving.wait import Wait
 from kedge.plan.traffic.routes import ObservedRoute
 
 
-class Asking:
+class ExternalCalls:
     """Asks, and gives the status with what was answered."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Asking:
         self._routes = routes
         self._clock = clock
 
-    async def answered(self, seen: RolloutInput, act: Act, wake: Callable[[], None]) -> RolloutStatus | Wait:
+    async def answered(self, seen: BatchRolloutInput, act: Act, wake: Callable[[], None]) -> RolloutStatus | Wait:
         """The status with the answer to a webhook call or a query; a wait if it takes longer, and `wake` then."""
         if act.call is not None:
             outcome = await self._calls.call(act.call, wake)
@@ -50,7 +50,7 @@ class Asking:
         assert act.query is not None
         return await self._measured(seen, act.query, wake)
 
-    async def _measured(self, seen: RolloutInput, query: Query, wake: Callable[[], None]) -> RolloutStatus | Wait:
+    async def _measured(self, seen: BatchRolloutInput, query: Query, wake: Callable[[], None]) -> RolloutStatus | Wait:
         one, status = seen.identity, seen.status
         target = seen.workloads.target.ref.name if seen.workloads is not None else ""
         key = (one.uid, query.batch, query.since)

@@ -1,4 +1,4 @@
-"""Whole: where a placement stands as a whole, from where it stands on its clusters; or from its status alone."""
+"""Overall: where a placement stands as a whole, from where it stands on its clusters; or from its status alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kedge.api.condition import TRUE, Condition, condition_message
 from kedge.api.fleet import PINNED
 from kedge.api.placement_kinds import Placement
 from kedge.api.reasons import AVAILABLE, ROLLOUT_STARTED, SCHEDULED
-from kedge.plan.explaining.places import Observed, Place
+from kedge.plan.explaining.cluster_places import ClusterPlace, Observed
 from kedge.plan.placements import is_external, is_paused
 from kedge.plan.placing.policies import wants_no_cluster
 from kedge.plan.revisions import newest_resources, resource_index
@@ -57,7 +57,7 @@ def wanted_index(observed: Observed) -> str | None:
 
 
 def observed_whole(
-    observed: Observed, places: Sequence[Place], leaving: Sequence[Place], wanted: str | None
+    observed: Observed, places: Sequence[ClusterPlace], leaving: Sequence[ClusterPlace], wanted: str | None
 ) -> tuple[State, str]:
     """As it is observed; done only if the hub has reported that, too."""
     placement = observed.placement
@@ -89,14 +89,14 @@ def _on_none(observed: Observed) -> str:
     return f"none of {counted(number, 'member')} was picked" if number else "the fleet has no members"
 
 
-def _said_of(first: Place, places: Sequence[Place]) -> str:
+def _said_of(first: ClusterPlace, places: Sequence[ClusterPlace]) -> str:
     """What is said of the clusters that stand as this one does."""
     same = sorted((one.cluster for one in places if (one.state, one.why) == (first.state, first.why)), key=natural)
     does = f"{len(same)} of {counted(len(places), 'cluster')} {_DOES[first.state][len(same) > 1]}"
     return ": ".join(part for part in (does, listed(same), first.why) if part)
 
 
-def _moved_outside(places: Iterable[Place]) -> str:
+def _moved_outside(places: Iterable[ClusterPlace]) -> str:
     """What is said while staged runs decide which cluster has what."""
     have = listed(sorted({place.index for place in places if place.index}, key=natural))
     return f"staged update runs move it from cluster to cluster, and clusters have revision {have}"

@@ -1,4 +1,4 @@
-"""Letting go: how a rollout ends, whether it succeeded, failed, was replaced by another, or is being deleted.
+"""Ending: how a rollout ends, whether it succeeded, failed, was replaced by another, or is being deleted.
 
 What it changed beside the workloads is given back first, and the workloads last. Nothing that is gone already keeps a
 rollout from ending.
@@ -25,12 +25,12 @@ from kedge.plan.batching.gates import (
 from kedge.plan.batching.moves import Batch, Step, Workload, Write
 from kedge.plan.batching.records import with_old_target
 from kedge.plan.batching.states import RolloutEvent, has_moved
-from kedge.plan.batching.steps import Act, Move, Next, Note, RolloutInput, holding
+from kedge.plan.batching.steps import Act, BatchRolloutInput, Move, Next, Note, holding
 from kedge.plan.batching.traffic import remembered_ref
 from kedge.plan.fields import at, text, whole
 
 
-def finalising(seen: RolloutInput, now: datetime) -> Next:
+def finalising(seen: BatchRolloutInput, now: datetime) -> Next:
     """After the last batch."""
     done = replace(
         seen.status,
@@ -48,24 +48,24 @@ def finalising(seen: RolloutInput, now: datetime) -> Next:
     )
 
 
-def failing(seen: RolloutInput, now: datetime) -> Next:
+def failing(seen: BatchRolloutInput, now: datetime) -> Next:
     """After a failure: what has moved stays where it is, and what was before is still known when it begins anew."""
     return _given_back(seen, now, _with_target_recorded(seen))
 
 
-def abandoning(seen: RolloutInput, now: datetime) -> Next:
+def abandoning(seen: BatchRolloutInput, now: datetime) -> Next:
     """The next rollout begins where this one got to: its target is one of the old revisions."""
     return _given_back(seen, now, _with_target_recorded(seen))
 
 
-def _with_target_recorded(seen: RolloutInput) -> RolloutStatus:
+def _with_target_recorded(seen: BatchRolloutInput) -> RolloutStatus:
     """Without a recorded target nothing else is recorded: then all that runs is found when it begins anew."""
     if seen.workloads is None or seen.status.target_workload is None:
         return seen.status
     return with_old_target(seen.status, seen.workloads.target)
 
 
-def deleting(seen: RolloutInput, now: datetime) -> Next:
+def deleting(seen: BatchRolloutInput, now: datetime) -> Next:
     """Taken back first, if that was asked for."""
     reverts = seen.plan.revert_on_delete and bool(seen.status.batches)
     reverted = reverts or not has_moved(seen.status)
@@ -75,7 +75,7 @@ def deleting(seen: RolloutInput, now: datetime) -> Next:
     return taken_back or disowned(seen) or _given_back(seen, now, done, reverted=reverted)
 
 
-def disowned(seen: RolloutInput) -> Next | None:
+def disowned(seen: BatchRolloutInput) -> Next | None:
     """Workloads with pods do not go with a rollout that did not succeed. Those without pods that it owns may."""
     if seen.workloads is None:
         return None
@@ -94,7 +94,7 @@ def _without_owner(workload: Workload, uid: str) -> Write | None:
     return write
 
 
-def _reverted(seen: RolloutInput, now: datetime) -> Next | None:
+def _reverted(seen: BatchRolloutInput, now: datetime) -> Next | None:
     if seen.workloads is None or seen.moves is None:
         return None
     batch = back(seen.plan, seen.status, is_scale=seen.is_scale)
@@ -106,7 +106,7 @@ def _reverted(seen: RolloutInput, now: datetime) -> Next | None:
     return _done(found)
 
 
-def _traffic_back(seen: RolloutInput, found: Step, batch: Batch, now: datetime) -> Next | None:
+def _traffic_back(seen: BatchRolloutInput, found: Step, batch: Batch, now: datetime) -> Next | None:
     """Traffic leaves the pods of the target before they go, if it was led there."""
     assert seen.workloads is not None
     if remembered_ref(seen.status) is None:
@@ -116,7 +116,7 @@ def _traffic_back(seen: RolloutInput, found: Step, batch: Batch, now: datetime) 
     return traffic(seen, left, batch, now) if left is not None and not seen.is_scale else None
 
 
-def _given_back(seen: RolloutInput, now: datetime, done: RolloutStatus, *, reverted: bool = False) -> Next:
+def _given_back(seen: BatchRolloutInput, now: datetime, done: RolloutStatus, *, reverted: bool = False) -> Next:
     return (
         traffic_restored(seen, now)
         or autoscalers_given_back(seen, succeeded=False)
@@ -128,7 +128,7 @@ def _given_back(seen: RolloutInput, now: datetime, done: RolloutStatus, *, rever
     )
 
 
-def _released(seen: RolloutInput, *, succeeded: bool) -> Next | None:
+def _released(seen: BatchRolloutInput, *, succeeded: bool) -> Next | None:
     if seen.workloads is None or seen.moves is None:
         return None
     return _done(seen.moves.finalize(seen.workloads, seen.status, succeeded=succeeded))

@@ -15,7 +15,7 @@ from kedge.plan.batching.moves import Step, Write
 from kedge.plan.batching.records import with_old_target
 from kedge.plan.batching.rollout import step
 from kedge.plan.batching.states import RolloutEvent
-from kedge.plan.batching.steps import Act, Hold, Move, Next, Note, RolloutInput
+from kedge.plan.batching.steps import Act, BatchRolloutInput, Hold, Move, Next, Note
 from kedge.plan.batching.traffic import GIVE_UP, LOOK_AGAIN, TrafficRecord, remembered_ref
 from kedge.plan.moving.wait import Blocker, Wait
 from kedge.plan.traffic.routes import RouteProblem, TrafficCode
@@ -50,7 +50,7 @@ every_ending = pytest.mark.parametrize("state", ENDINGS)
 way_back = pytest.mark.parametrize("state", ENDINGS[1:])
 
 
-def ending(state: R, **more: Any) -> RolloutInput:
+def ending(state: R, **more: Any) -> BatchRolloutInput:
     return observed(state, **{"is_deleting": state is R.deleting, **more})
 
 

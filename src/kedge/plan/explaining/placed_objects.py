@@ -1,4 +1,4 @@
-"""Things: the objects placed on a cluster, what its agent says of each, and what that makes of the binding.
+"""Placed objects: what was placed on a cluster, what its agent says of each, and what that makes of the binding.
 
 A binding's conditions are written from its Works, a moment later. Whoever reads both reads two moments; so what the
 Works say counts, as far as they are made of what the binding has.
@@ -24,7 +24,7 @@ from kedge.plan.working.binding_status import binding_status, report_from_works
 _BY_MEMBERS = (APPLIED, AVAILABLE)
 
 
-class Thing(Struct, frozen=True):
+class PlacedObject(Struct, frozen=True):
     """One placed object on one cluster."""
 
     what: str
@@ -32,11 +32,11 @@ class Thing(Struct, frozen=True):
     why: str = ""
 
 
-class Held(Struct, frozen=True):
+class PlacedBinding(Struct, frozen=True):
     """A binding as its Works have it now, and the objects that are placed for it."""
 
     binding: Binding
-    things: tuple[Thing, ...] = ()
+    things: tuple[PlacedObject, ...] = ()
 
 
 def without_manifests(work: Work) -> Work:
@@ -52,10 +52,10 @@ def works_by_binding(works: Iterable[Work]) -> dict[str, list[Work]]:
     return found
 
 
-def held_now(binding: Binding, works: Sequence[Work], now: datetime) -> Held:
+def held_now(binding: Binding, works: Sequence[Work], now: datetime) -> PlacedBinding:
     """What a cluster has: of Works that are not those of the binding as it is, nothing is told."""
     if not _are_of(binding, works):
-        return Held(binding)
+        return PlacedBinding(binding)
     told = binding_status(binding, report_from_works(works, ""), now)
     kept = tuple(one for one in binding.status.conditions if one.type not in _BY_MEMBERS)
     news = tuple(one for one in told.conditions if one.type in _BY_MEMBERS)
@@ -63,7 +63,7 @@ def held_now(binding: Binding, works: Sequence[Work], now: datetime) -> Held:
     things = tuple(
         _thing(one, answered=_is_answered(work)) for work in works for one in work.status.manifest_conditions
     )
-    return Held(replace(binding, status=status), things)
+    return PlacedBinding(replace(binding, status=status), things)
 
 
 def _are_of(binding: Binding, works: Sequence[Work]) -> bool:
@@ -83,14 +83,16 @@ def _is_answered(work: Work) -> bool:
     return found is not None and found.observed_generation == work.metadata.generation
 
 
-def _thing(one: ManifestCondition, *, answered: bool) -> Thing:
+def _thing(one: ManifestCondition, *, answered: bool) -> PlacedObject:
     applied, available = find_condition(one.conditions, APPLIED), find_condition(one.conditions, AVAILABLE)
     about = one.identifier
     what = object_name(about.kind, about.namespace, about.name)
     if applied is None or not answered:
-        return Thing(what, State.moving)
+        return PlacedObject(what, State.moving)
     if applied.status != TRUE:
-        return Thing(what, State.failed, applied.message)
+        return PlacedObject(what, State.failed, applied.message)
     if available is None or available.status != TRUE:
-        return Thing(what, State.moving, available.message if available else "")
-    return Thing(what, State.available, "cannot be tracked" if available.reason == MANIFEST_NOT_TRACKABLE else "")
+        return PlacedObject(what, State.moving, available.message if available else "")
+    return PlacedObject(
+        what, State.available, "cannot be tracked" if available.reason == MANIFEST_NOT_TRACKABLE else ""
+    )

@@ -1,6 +1,6 @@
-"""Places: where a placement stands on each of its clusters, from one observation of the hub's objects.
+"""Cluster places: where a placement stands on each of its clusters, from one observation of the hub's objects.
 
-    for place in places_of(observed): ...
+    for place in picked_places(observed) + leaving_places(observed): ...
 
 Every part is found by what the hub itself decides with: a binding is judged by what its Works say, and what a cluster
 waits for is what the rollout's plan says, of the very bindings that are shown. What the hub wrote down earlier, in
@@ -26,7 +26,7 @@ from kedge.api.placement_status import ClusterPlacementStatus
 from kedge.api.reasons import APPLIED, AVAILABLE, OVERRIDDEN, ROLLOUT_STARTED, SCHEDULED, WORK_SYNCHRONIZED
 from kedge.api.snapshot import ClusterDecision
 from kedge.api.work import Work
-from kedge.plan.explaining.things import Thing, held_now, works_by_binding
+from kedge.plan.explaining.placed_objects import PlacedObject, held_now, works_by_binding
 from kedge.plan.moving.unit import Proof
 from kedge.plan.moving.wait import Wait
 from kedge.plan.placements import is_external
@@ -52,7 +52,7 @@ _WORDS = {
 }
 
 
-class Place(Struct, frozen=True):
+class ClusterPlace(Struct, frozen=True):
     """A placement on one cluster."""
 
     cluster: str
@@ -66,7 +66,7 @@ class Place(Struct, frozen=True):
     why: str = ""
     wait: Wait | None = None
     """The same as data, if it waits for the rollout."""
-    things: tuple[Thing, ...] = ()
+    things: tuple[PlacedObject, ...] = ()
 
 
 class Observed(Struct, frozen=True, dict=True):
@@ -86,7 +86,7 @@ class Observed(Struct, frozen=True, dict=True):
     dialect: Dialect = Dialect.seed
 
     @cached_property
-    def held(self) -> Mapping[str, tuple[Binding, tuple[Thing, ...]]]:
+    def held(self) -> Mapping[str, tuple[Binding, tuple[PlacedObject, ...]]]:
         """Every binding as its Works have it, and the objects placed for it, by the binding's name."""
         works = works_by_binding(self.works)
         found = (held_now(one, works.get(one.metadata.name, ()), self.now) for one in self.bindings)
@@ -136,21 +136,21 @@ def _said_to_be_unreachable(clusters: Iterable[ClusterPlacementStatus]) -> dict[
 # The clusters that are to have it
 
 
-def picked_places(observed: Observed) -> list[Place]:
+def picked_places(observed: Observed) -> list[ClusterPlace]:
     """Where it stands on the clusters that are to have it."""
     bindings = [binding for binding, _ in observed.held.values()]
     bound = {one.spec.target_cluster: one for one in remaining_bindings(bindings)}
     known = {one.spec.target_cluster for one in bindings}
     said = (one.cluster_name for one in observed.placement.status.placement_statuses)
-    missing = [Place(name, State.moving, why=_PICKED) for name in said if name and name not in known]
+    missing = [ClusterPlace(name, State.moving, why=_PICKED) for name in said if name and name not in known]
     return [*(_place(observed, binding) for binding in bound.values()), *missing]
 
 
-def _place(observed: Observed, binding: Binding) -> Place:
+def _place(observed: Observed, binding: Binding) -> ClusterPlace:
     unit = observed.unit(binding)
     state, why = _moves(observed, binding) or _waits_for_run(observed, binding) or _stands(unit, observed)
     is_proven = unit.is_available or (unit.proof is Proof.untracked and state is not State.unknown)
-    return Place(
+    return ClusterPlace(
         cluster=unit.cluster,
         state=state,
         index=observed.index(binding),
@@ -220,19 +220,19 @@ def _steps(binding: Binding) -> list[Condition]:
 # The others
 
 
-def leaving_places(observed: Observed) -> list[Place]:
+def leaving_places(observed: Observed) -> list[ClusterPlace]:
     """The clusters that are no longer to have it, and still do."""
     return [_leaving(observed, binding) for binding, _ in observed.held.values() if is_being_removed(binding)]
 
 
-def _leaving(observed: Observed, binding: Binding) -> Place:
+def _leaving(observed: Observed, binding: Binding) -> ClusterPlace:
     unit, why = observed.unit(binding), "it is no longer picked"
     if unit.is_deleting:
         why = "what was placed is being removed"
     elif unit.name in observed.plan.waits:
         why = observed.plan.reason(unit.name)
     index, wait = observed.index(binding), observed.plan.detailed(unit.name)
-    return Place(unit.cluster, State.leaving, index, is_up=unit.is_available, why=why, wait=wait)
+    return ClusterPlace(unit.cluster, State.leaving, index, is_up=unit.is_available, why=why, wait=wait)
 
 
 def not_picked(observed: Observed) -> list[str]:
