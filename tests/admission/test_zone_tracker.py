@@ -88,6 +88,17 @@ def test_a_zone_waits_for_another_that_was_scaled_down_a_short_while_ago() -> No
     play(scene, tracker=True)
 
 
+def test_the_case_of_the_name_in_an_entry_does_not_matter() -> None:
+    async def scene(bed: Bed) -> None:
+        await bed.three_zones()
+        await tracker(bed, ingester_zone_c='{"LastDownscaled":"2029-12-31T22:00:00Z"}')
+        assert f"statefulset {C} was downscaled at 2029-12-31 22:00:00 +0000 UTC" in denied(await bed.prepare(A, 2))
+        await bed.client.patch(MAPS, TRACKER, MergePatch({"data": {C: OLD.replace("last", "Last")}}), NS)
+        assert (await bed.prepare(A, 2)).allowed
+
+    play(scene, tracker=True)
+
+
 @pytest.mark.parametrize(
     ("written", "why"),
     [

@@ -1,9 +1,9 @@
 """Zone tracker: when each zone was last scaled down, kept in one ConfigMap of its namespace.
 
-An entry is named after its StatefulSet and holds `{"lastDownscaled": "2024-05-01T10:00:00Z"}`. If there is no
-ConfigMap, it is created with an entry of now for every zone of the group, so that the first downscale waits too.
-Writing is a PUT in the version that was read: of two writers one has to look again, and no entry is ever lost. Entries
-of other groups are kept as they are, readable or not.
+An entry is named after its StatefulSet and holds `{"lastDownscaled": "2024-05-01T10:00:00Z"}`; the case of the name
+does not matter, as in Go. If there is no ConfigMap, it is created with an entry of now for every zone of the group, so
+that the first downscale waits too. Writing is a PUT in the version that was read: of two writers one has to look again,
+and no entry is ever lost. Entries of other groups are kept as they are, readable or not.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from kedge.plan.zoning.downscale import BadRecord, too_soon
 
 DEFAULT_NAME: Final = "rollout-operator-zone-tracker"
 _MAPS: Final = untyped(ConfigMap.resource)
+_FIELD: Final = "lastDownscaled"
 
 
-class _Entry(Struct, frozen=True, rename="camel"):
-    last_downscaled: str = ""
+class _Entry(Struct, frozen=True, rename={"last_downscaled": _FIELD}):
+    last_downscaled: str
 
 
 class ZoneTracker:
@@ -109,7 +110,9 @@ def _data(stored: Untyped) -> dict[str, str]:
 
 
 def _time(entry: str) -> str:
-    return msgspec.json.decode(entry, type=_Entry).last_downscaled
+    found = msgspec.json.decode(entry, type=dict[str, msgspec.Raw])
+    written = next((value for name, value in found.items() if name.lower() == _FIELD.lower()), None)
+    return msgspec.json.decode(written, type=str) if written is not None else ""
 
 
 def _entry(now: datetime) -> str:
