@@ -76,6 +76,20 @@ def test_a_rollout_goes_on_where_evictions_are_switched_off() -> None:
     play(scene)
 
 
+def test_a_rollout_that_waits_for_its_turn_is_counted_as_one_in_flight() -> None:
+    async def scene(here: BudgetBed) -> None:
+        await here.set_budget(maxUnavailable=1)
+        (budget,) = here.budgets.in_namespace(NAMESPACE)
+        async with here.turns.of(budget):
+            asked = asyncio.create_task(rolls(here, "a-0"))
+            await here.rest()
+            assert here.counted("inflight_eviction_requests") == 1
+        assert await asked == "allowed"
+        assert here.counted("inflight_eviction_requests") == 0
+
+    play(scene)
+
+
 def test_with_partitions_and_a_budget_of_0_a_rollout_takes_one_of_each() -> None:
     async def scene(here: BudgetBed) -> None:
         await here.set_budget(maxUnavailable=0, podNamePartitionRegex=NUMBERED)

@@ -57,7 +57,8 @@ class BudgetGuard:
 
     async def decide(self, own: ZonePods, pods: Sequence[Pod], *, max_unavailable: int) -> Mapping[str, Decision]:
         """Which of these pods of one zone may be deleted now, by their names. Each counts for those after it."""
-        decisions = await self._decisions(own, pods, max_unavailable)
+        with self._metrics.deciding():
+            decisions = await self._decisions(own, pods, max_unavailable)
         for decision in decisions.values():
             self._metrics.decided(decision)
         return decisions

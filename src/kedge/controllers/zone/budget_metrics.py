@@ -41,7 +41,7 @@ class BudgetMetrics:
         )
         self._inflight = Gauge(
             "rollout_operator_zpdb_inflight_eviction_requests",
-            "Evictions that are being decided on",
+            "Evictions, and deletions of rollouts, that are being decided on",
             registry=registry,
         )
 
@@ -55,7 +55,7 @@ class BudgetMetrics:
 
     @contextmanager
     def deciding(self) -> Iterator[None]:
-        """An eviction is being decided on."""
+        """An eviction, or what a rollout is to delete, is being decided on."""
         self._inflight.inc()
         try:
             yield
