@@ -17,6 +17,7 @@ from support.virtual import run
 
 SECONDS = "rollout_operator_kubernetes_api_client_request_duration_seconds"
 LIMITED = "rollout_operator_kubernetes_api_client_rate_limited_requests_total"
+DELAYED = "kedge_kubernetes_api_client_delayed_requests_total"
 PODS, SETS, EVENTS = (
     "/api/v1/namespaces/n/pods/p",
     "/apis/apps/v1/namespaces/n/statefulsets",
@@ -148,7 +149,9 @@ def test_a_group_that_has_used_up_its_burst_holds_up_no_other_group_and_no_event
     began = server.asked[0][0]
     late = [(round(at - began, 6), path) for at, path in server.asked if at > began]
     assert late == [(0.2, PODS), (0.4, PODS), (0.4, SETS)], "the last one is the stream"
-    assert registry.get_sample_value(LIMITED, {"api_group": "core"}) == 2
+    assert registry.get_sample_value(DELAYED, {"api_group": "core"}) == 2
+    assert registry.get_sample_value(DELAYED, {"api_group": "apps"}) is None
+    assert registry.get_sample_value(LIMITED, {"api_group": "core"}) is None, "all of them were sent"
     assert registry.get_sample_value(LIMITED, {"api_group": "apps"}) is None
     assert server.closed
 
@@ -165,6 +168,23 @@ def test_a_request_waits_no_longer_for_its_turn_than_it_may_take() -> None:
         assert not failed.value.sent
 
     run(work())
+
+
+def test_a_request_that_is_given_up_while_it_waits_counts_as_one_that_was_not_sent() -> None:
+    registry, server = CollectorRegistry(), Server()
+
+    async def work() -> None:
+        transport = GroupLimitedTransport(server, qps=0.1, burst=1, metrics=ClientMetrics(registry))
+        await transport.send(Request("GET", PODS), timeout=5)
+        with pytest.raises(ConnectionFailed):
+            await transport.send(Request("GET", PODS), timeout=1)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1):
+                await transport.send(Request("GET", PODS), timeout=60)
+
+    run(work())
+    assert len(server.asked) == 1
+    assert registry.get_sample_value(LIMITED, {"api_group": "core"}) == 2
 
 
 def test_a_rate_of_zero_is_no_limit() -> None:

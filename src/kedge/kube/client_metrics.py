@@ -28,6 +28,12 @@ class ClientMetrics:
         )
         self._limited = Counter(
             "rollout_operator_kubernetes_api_client_rate_limited_requests_total",
+            "Requests to the Kubernetes API that were not sent: they were given up while the rate limit held them back",
+            ("api_group",),
+            registry=registry,
+        )
+        self._delayed = Counter(
+            "kedge_kubernetes_api_client_delayed_requests_total",
             "Requests to the Kubernetes API that waited for the rate limit of this client",
             ("api_group",),
             registry=registry,
@@ -37,6 +43,10 @@ class ClientMetrics:
         """An answer came after this time; status 0: none came."""
         self._seconds.labels(resource_of(path), method, str(status) if status else NO_ANSWER).observe(seconds)
 
-    def limited(self, api_group: str) -> None:
+    def delayed(self, api_group: str) -> None:
         """A request has to wait for its turn."""
+        self._delayed.labels(api_group).inc()
+
+    def limited(self, api_group: str) -> None:
+        """A request was given up before its turn came, and never sent. The peer's alert is about these."""
         self._limited.labels(api_group).inc()

@@ -92,14 +92,18 @@ class GroupLimitedTransport:
         limiter = self._limiter(group, is_event=resource_of(request.path).startswith(f"{CORE}/v1/events "))
         if limiter.try_acquire():
             return
-        self._metrics.limited(group)
+        self._metrics.delayed(group)
         try:
             async with asyncio.timeout(timeout):
                 await limiter.acquire(group)
         except TimeoutError:
+            self._metrics.limited(group)
             raise ConnectionFailed(
                 f'client-side rate limiter for Kubernetes API group "{group}": context deadline exceeded', sent=False
             ) from None
+        except asyncio.CancelledError:
+            self._metrics.limited(group)
+            raise
 
     def _limiter(self, group: str, *, is_event: bool) -> Limiter:
         key = (group, is_event)
