@@ -85,6 +85,9 @@ def test_a_run_that_is_stopped_fails_or_ends_is_told_so() -> None:
     found.set_state(RunState.stop)
     found.settle()
     assert tell_run(found.run).state is State.paused
+    found.wait(301)
+    assert tell_run(found.run).state is State.paused
+    assert "a is not done since" in tell_run(found.run).why
     found.set_state(RunState.run)
     found.arrive("a")
     found.wait(3601)

@@ -447,6 +447,23 @@ def test_a_run_that_is_stopped_follows_what_has_begun_and_begins_nothing() -> No
     assert {one.observed_generation for one in world.status.conditions} == {3}
 
 
+def test_a_run_that_is_stopped_and_does_not_come_to_rest_is_stuck_and_says_why() -> None:
+    world = World(dict.fromkeys("ab", "one"), stage("one"))
+    world.settle()
+    world.say(NOT_AVAILABLE, "a")
+    world.set_state(RunState.stop)
+    world.settle()
+    assert world.says() == "Unknown/UpdateRunStopping"
+    world.wait(300)
+    assert world.says() == "False/UpdateRunStuck"
+    assert world.message().startswith("a is not done since ")
+    assert "Deployment test-ns/web has 0 of 3 updated replicas" in world.message()
+    assert world.stage_says("one") == "Unknown/StageUpdatingStopping"
+    world.arrive("a")
+    assert (world.says(), world.stage_says("one")) == ("False/UpdateRunStopped", "False/StageUpdatingStopped")
+    assert world.given() == ["a"]
+
+
 def test_a_run_that_is_stopped_gives_nothing_to_clusters_that_were_only_to_begin() -> None:
     world = two_stages()
     world.look(lose=True)

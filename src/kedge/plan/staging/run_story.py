@@ -22,6 +22,7 @@ from kedge.api.reasons import (
     RUN_STOPPED,
     RUN_STUCK,
     RUN_SUCCEEDED,
+    STAGE_STOPPING,
     SUCCEEDED,
     UPDATING_FAILED,
     UPDATING_SKIPPED,
@@ -162,8 +163,13 @@ def _state(status: RunStatus) -> State:
     if said.reason == RUN_STOPPED or said.status == UNKNOWN:
         return State.paused
     if said.reason == RUN_STUCK:
-        return State.waiting
+        return State.paused if _is_stopping(status) else State.waiting
     return State.moving if said.status != FALSE else State.waiting
+
+
+def _is_stopping(status: RunStatus) -> bool:
+    stage = current(status)
+    return stage is not None and reason_of(stage, PROGRESSING) == STAGE_STOPPING
 
 
 def _why(status: RunStatus) -> str:

@@ -152,13 +152,16 @@ def _with(status: RunStatus, stages: list[StageStatus], number: int, stage: Stag
 
 def _with_progressing(seen: RunInput, status: RunStatus, builder: StepBuilder, at: Stamp) -> RunStatus:
     """What a run says that is under way."""
-    name = seen.run.metadata.name
     if builder.stuck:
-        return with_condition(status, PROGRESSING, FALSE, RUN_STUCK, wait_texts(builder.stuck, name), at)
+        return _stuck(seen, status, builder, at)
     if builder.moves:
         reason = RUN_PROGRESSING if seen.dialect is Dialect.kubefleet else RUN_STARTED
         return with_condition(status, PROGRESSING, TRUE, reason, "", at)
     return _waiting(seen, status, builder, at)
+
+
+def _stuck(seen: RunInput, status: RunStatus, builder: StepBuilder, at: Stamp) -> RunStatus:
+    return with_condition(status, PROGRESSING, FALSE, RUN_STUCK, wait_texts(builder.stuck, seen.run.metadata.name), at)
 
 
 def _waiting(seen: RunInput, status: RunStatus, builder: StepBuilder, at: Stamp) -> RunStatus:
@@ -214,6 +217,8 @@ def _stopped(seen: RunInput, status: RunStatus, builder: StepBuilder, at: Stamp)
     elif current is None and last is not None and has_begun(last):
         rested = Clearing(seen, builder, _strategy(status), at).rested(last)
         status = replace(status, deletion_stage_status=_resting(rested, builder, at))
+    if builder.moves and builder.stuck:
+        return _stuck(seen, status, builder, at)
     if builder.moves:
         return with_condition(
             status, PROGRESSING, UNKNOWN, RUN_STOPPING, f"still moving: {listed(builder.moves, most=3)}", at
