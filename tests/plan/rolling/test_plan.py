@@ -142,6 +142,14 @@ def test_11_where_nothing_can_be_seen_a_cluster_counts_after_the_wait() -> None:
     assert moves(planned(placed, *done, *rest)) == ([], TEN[3:4], [])
 
 
+@pytest.mark.parametrize("seconds", [10**12, 2**63 - 1])
+def test_a_wait_beyond_the_end_of_dates_is_a_wait(seconds: int) -> None:
+    placed = placement(unavailable_period_seconds=seconds, max_unavailable=1)
+    found = planned(placed, up_to_date("a", UNTRACKABLE, since=40), binding("b"))
+    assert moves(found) == ([], [], [])
+    assert "given until 2129-" in found.why["crp-b-1"]
+
+
 def test_in_kubefleet_a_cluster_that_is_still_to_prove_itself_is_not_changed_again_before() -> None:
     placed = placement(pick_fixed("a"), max_unavailable=1, unavailable_period_seconds=60)
     young = binding("a", UNTRACKABLE, since=40)

@@ -345,10 +345,11 @@ def test_what_cannot_be_seen_to_work_is_given_its_time() -> None:
     assert world.given() == ["a", "b"]
 
 
-def test_a_wait_for_what_cannot_be_seen_is_not_being_stuck() -> None:
+@pytest.mark.parametrize("seconds", [3600, 2**63 - 1])
+def test_a_wait_for_what_cannot_be_seen_is_not_being_stuck(seconds: int) -> None:
     world = World({"a": "one"}, stage("one"))
     assert world.placement is not None
-    period = replace(world.placement.spec.strategy.rolling_update, unavailable_period_seconds=3600)  # type: ignore[union-attr, type-var]  # it has one
+    period = replace(world.placement.spec.strategy.rolling_update, unavailable_period_seconds=seconds)  # type: ignore[union-attr, type-var]  # it has one
     strategy_ = replace(world.placement.spec.strategy, rolling_update=period)  # type: ignore[type-var]  # likewise
     world.placement = replace(world.placement, spec=replace(world.placement.spec, strategy=strategy_))
     world.settle()

@@ -27,6 +27,7 @@ from kedge.plan.moving.budget import Budget
 
 _SEED_DEFAULT: Final = RollingUpdate(unavailable_period_seconds=10)  # seed 002, where no strategy is given at all
 _FIELDS: Final = "spec.strategy.rollingUpdate"
+_LONGEST: Final = 100 * 365 * 24 * 3600  # seconds: for ever
 
 
 class BadStrategy(ValueError):
@@ -70,11 +71,16 @@ def budget_of(spec: PlacementSpec, clusters: Clusters, dialect: Dialect) -> Roll
     return RolloutBudget(
         budget=Budget(counted, max(least, unavailable), max(least, surge)),
         target=target,
-        period=timedelta(seconds=rolling.unavailable_period_seconds),
+        period=waiting_period(rolling),
         remark="; ".join(f"{name} is 0, which counts as 1" for name, number in given.items() if target and not number)
         if least
         else "",
     )
+
+
+def waiting_period(rolling: RollingUpdate) -> timedelta:
+    """How long to wait where it cannot be observed whether resources work. Dates end, and a number may go beyond."""
+    return timedelta(seconds=min(rolling.unavailable_period_seconds, _LONGEST))
 
 
 def _target(policy: PlacementPolicy | None, picked: int) -> int:

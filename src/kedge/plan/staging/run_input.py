@@ -13,6 +13,7 @@ from kedge.api.placement_kinds import Approval, Binding, Placement, Run
 from kedge.api.rollout import ApplyStrategy, RollingUpdate
 from kedge.api.staged_status import RunStatus
 from kedge.plan.moving.wait import Wait
+from kedge.plan.rolling.budget import waiting_period
 from kedge.plan.staging.approvals import NewApprovalRequest
 
 Labels = Mapping[str, str]
@@ -55,8 +56,7 @@ class RunInput(Struct, frozen=True):
     def period(self) -> timedelta:
         """How long to wait where it cannot be seen whether resources work."""
         strategy = self.placement.spec.strategy if self.placement is not None else None
-        rolling = (strategy.rolling_update if strategy is not None else None) or RollingUpdate()
-        return timedelta(seconds=rolling.unavailable_period_seconds)
+        return waiting_period((strategy.rolling_update if strategy is not None else None) or RollingUpdate())
 
     @property
     def apply_strategy(self) -> ApplyStrategy:
