@@ -245,6 +245,24 @@ def test_a_run_that_names_the_resources_of_a_change_made_a_moment_before_moves_t
     assert backend.play(play, Dialect.seed) == "app:2"
 
 
+def test_a_gate_that_is_added_right_before_a_run_is_not_passed(backend: Backend) -> None:
+    async def play(bed: Bed) -> list[str]:
+        await bed.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "test-namespace"}})
+        await bed.apply(deployment("app:1"))
+        strategy, placement, manifest = seeds.staged()
+        await bed.apply({**strategy, "spec": {"stages": [EVERYWHERE]}})
+        await bed.apply(placement)
+        await bed.until(lambda: has_snapshot(bed, "0"))
+        await bed.at_rest()
+        await bed.apply({**strategy, "spec": {"stages": [{**EVERYWHERE, "beforeStageTasks": [{"type": "Approval"}]}]}})
+        await bed.apply({**manifest, "spec": {**manifest["spec"], "resourceSnapshotIndex": "0"}})
+        await bed.until(lambda: says_so(bed, "Progressing", "False/UpdateRunWaiting"))
+        await bed.wait_and_see()
+        return await placed_on(bed)
+
+    assert backend.play(play, Dialect.seed) == []
+
+
 EVERYWHERE = {"name": "everywhere", "labelSelector": {}}
 
 

@@ -157,6 +157,43 @@ def test_a_run_whose_names_are_wrong_fails_at_once_and_for_good() -> None:
     play(act)
 
 
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"placementName": ""}, "parent placement not found: spec.placementName is empty"),
+        ({"stagedRolloutStrategyName": ""}, "referenced updateStrategy not found"),
+        ({"resourceSnapshotIndex": "1" * 5000}, "invalid resource snapshot index `111"),
+    ],
+)
+def test_a_run_that_names_nothing_or_no_number_has_failed_and_says_so(spec: dict[str, str], said: str) -> None:
+    async def act(placed: Staging) -> None:
+        await placed.fleet(THREE, *STAGES)
+        await placed.start(**spec)
+        await placed.until_says("False/UpdateRunInitializedFailed", INITIALIZED)
+        assert (await placed.message(INITIALIZED)).startswith(said)
+
+    play(act)
+
+
+@pytest.mark.parametrize("index", [None, "1"])
+def test_a_run_begins_with_the_strategy_and_the_labels_as_they_were_when_it_was_made(index: str | None) -> None:
+    async def act(placed: Staging) -> None:
+        await placed.fleet(THREE, stage("one"), stage("two"))
+        await placed.rest()
+        stages = [stage("one", beforeStageTasks=[APPROVAL]), stage("two")]
+        body = {"spec": {"stages": stages}}
+        await placed.client.patch(placed.kinds.strategy, "strategy", MergePatch(body), placed.namespace)
+        await placed.client.patch(MemberCluster, "c", MergePatch({"metadata": {"labels": {"stage": "one"}}}))
+        await placed.start(**({"resourceSnapshotIndex": index} if index else {}))
+        await placed.until_says("False/UpdateRunWaiting")
+        await placed.rest()
+        assert await placed.given() == given("", "", "")
+        found = (await placed.status()).stages_status
+        assert [[one.cluster_name for one in stage_.clusters] for stage_ in found] == [["a", "c"], ["b"]]
+
+    play(act)
+
+
 def test_a_run_waits_until_clusters_are_picked() -> None:
     async def act(placed: Staging) -> None:
         await placed.member("a", "one")

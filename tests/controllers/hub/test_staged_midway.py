@@ -70,6 +70,7 @@ def test_a_member_that_leaves_the_fleet_midway_is_skipped_whether_it_has_begun_o
         await placed.drop(MemberCluster, name)
         await placed.decide(*({"a", "b", "c"} - {name}))
         await placed.unbind(f"crp-{name}-0")
+        await placed.rest(1)  # until the hub has seen that
         await finish(placed)
         await placed.until_says(ENDED, SUCCEEDED)
         assert await reasons_of(placed, name) == [*said, "ClusterUpdatingSkipped"]

@@ -57,7 +57,6 @@ from kedge.plan.staging.initializing import (
     Newest,
     initialize,
     lacks_resources,
-    may_need_newest,
 )
 from kedge.plan.staging.progress import creation_order
 from kedge.plan.staging.rollbacks import (
@@ -114,7 +113,6 @@ class StagedRuns:
         self._dialect = dialect
         self._metrics = metrics
         self._runs = trusted_cache(hub, kinds.run, indexes=RUNS)
-        self._strategies = trusted_cache(hub, kinds.strategy)
         self._approvals = trusted_cache(hub, kinds.approval, indexes=APPROVALS)
         self._placements = placements_without_status(hub, kinds)
         self._policies = trusted_cache(hub, kinds.policy_snapshot, indexes=SNAPSHOTS)
@@ -129,7 +127,7 @@ class StagedRuns:
         run_wakes = wakes.RunWakes(self._runs)
         sources: list[Source] = [
             hub.watch(self._runs, to=wakes.by_run, when=wakes.run_changed),
-            hub.watch(self._strategies, to=run_wakes.by_strategy),
+            hub.watch(trusted_cache(hub, kinds.strategy), to=run_wakes.by_strategy),
             hub.watch(self._approvals, to=run_wakes.by_approval),
             hub.watch(self._placements, when=spec_changed),
             hub.watch(self._policies, to=wakes.by_owner),
@@ -169,7 +167,7 @@ class StagedRuns:
             await self._ended(run, runs)
             return []
         run = await self._writes.hold(run)
-        if (wait := self._wait_for_newest(key, run)) > 0:
+        if (wait := self._wait_until_settled(key, run)) > 0:
             return [wait]
         if not is_initialized(run.status):
             run = await self._say(run, initialize(await self._beginning(key, run), self._clock.now()), runs)
@@ -179,20 +177,16 @@ class StagedRuns:
 
     # Beginning
 
-    def _wait_for_newest(self, key: Key, run: Run) -> float:
-        """How many seconds a run waits for which it matters what the newest resources are, so that they are known.
+    def _wait_until_settled(self, key: Key, run: Run) -> float:
+        """How many seconds a run waits before it begins, so that all that was changed before it has been seen.
 
         They count from when its placement is there, which may be made after it.
         """
         uid, now = run.metadata.uid, asyncio.get_running_loop().time()
-        is_waiting = self._placements.get(key.name, key.namespace) is None
-        if is_waiting or is_initialized(run.status) or not self._may_need_newest(key, run):
+        if is_initialized(run.status) or self._placements.get(key.name, key.namespace) is None:
             self._first_seen.pop(uid, None)
             return 0.0
         return max(0.0, self._first_seen.setdefault(uid, now) + SETTLED_AFTER - now)
-
-    def _may_need_newest(self, key: Key, run: Run) -> bool:
-        return may_need_newest(run, self._revisions(key), self._dialect)
 
     def _revisions(self, key: Key) -> list[ObjectMeta]:
         return [one.metadata for one in self._snapshots.by(PLACEMENT, named(key.namespace, key.name))]
@@ -201,7 +195,7 @@ class StagedRuns:
         """What a run begins from. The newest resources are written down only if it can begin once they are."""
         placement, whose = await self._placement(key), named(key.namespace, key.name)
         policies = self._policies.by(PLACEMENT, whose)
-        strategy, only = await self._strategy_of(run)
+        strategy, only = await self._strategy_of(run) if placement is not None else (None, None)
         seen = InitializationInput(
             run=run,
             placement=placement,
@@ -220,7 +214,7 @@ class StagedRuns:
     async def _placement(self, key: Key) -> ClusterResourcePlacement | None:
         """That it is not there may be the end of a run: so the server is asked, should the cache not know it yet."""
         found = self._placements.get(key.name, key.namespace)
-        if found is not None:
+        if found is not None or not key.name:
             return found
         try:
             return await self._client.get(self._kinds.placement, key.name, key.namespace)
@@ -228,10 +222,10 @@ class StagedRuns:
             return None
 
     async def _strategy(self, run: Run) -> Strategy | None:
+        """As the server has it: of an older one, a gate that was added a moment ago would be missing."""
         name, namespace = run.spec.staged_rollout_strategy_name, run.metadata.namespace
-        found = self._strategies.get(name, namespace)
-        if found is not None:
-            return found
+        if not name:
+            return None
         try:
             return await self._client.get(self._kinds.strategy, name, namespace)
         except NotFound:

@@ -10,6 +10,7 @@ mistakes is told (kubefleet.md §5.2).
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from datetime import datetime
@@ -36,6 +37,7 @@ from kedge.plan.staging.run_input import Labels
 from kedge.plan.staging.stage_metrics import stage_metrics_problem
 
 _SHOWN: Final = 10
+_INDEX: Final = re.compile("[0-9]{1,18}")
 
 
 class Cannot(ValueError):
@@ -166,6 +168,8 @@ def external(seen: InitializationInput) -> Placement:
     For the peer a run without a placement has failed.
     """
     placement, name = seen.placement, seen.run.spec.placement_name
+    if not name:
+        raise Cannot("parent placement not found: spec.placementName is empty: make a new run that names a placement")
     is_going = placement is not None and placement.metadata.deletion_timestamp is not None
     if placement is None or is_going:
         missing = f"{name} is being deleted" if is_going else f"there is no placement {name}"
@@ -295,7 +299,7 @@ def _index(seen: InitializationInput) -> int:
 def _asked_index(run: Run) -> int | None:
     """The index that a run names; None if it names none, or what it names is no index."""
     asked = run.spec.resource_snapshot_index or ""
-    return int(asked) if asked.isascii() and asked.isdecimal() else None
+    return int(asked) if _INDEX.fullmatch(asked) else None
 
 
 def _indexes(snapshots: Iterable[ObjectMeta]) -> set[int]:
