@@ -334,6 +334,24 @@ def test_a_cluster_that_a_policy_names_and_that_does_not_exist_is_told_until_it_
     run(body())
 
 
+def test_a_policy_says_that_it_cannot_mean_what_is_of_another_namespace_or_of_the_whole_cluster() -> None:
+    async def body() -> None:
+        async with align_bed("cluster-1") as here:
+            await config(here.hub)
+            roles = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "view"}
+            given = {"resourceSelectors": [MAPS, {**MAPS, "namespace": "play"}, roles]}
+            await here.hub.create(PropagationPolicy, {"metadata": {"name": "all", "namespace": SHOP}, "spec": given})
+            await until_values(here, "1")
+            told = (await here.hub.get(PropagationPolicy, "all", SHOP)).status.conditions
+            accepted = find_condition(told, "Accepted")
+            assert accepted is not None
+            assert accepted.status == "True"
+            assert accepted.message.startswith("The policy is followed. It means no ConfigMap of the namespace play: ")
+            assert "It means no ClusterRole, which is of the whole cluster: that takes" in accepted.message
+
+    run(body())
+
+
 async def _versions(here: AlignBed) -> list[str | None]:
     """Of the policies and bindings: they change with each write."""
     policies = [one.metadata for one in (await here.hub.list(PropagationPolicy, SHOP)).items]

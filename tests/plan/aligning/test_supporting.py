@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from kedge.api.karmada.overrides import OverrideSpec
-from kedge.api.karmada.policies import PropagationSpec
-from kedge.plan.aligning.supporting import override_problems, policy_problems
+from kedge.api.karmada.policies import PropagationPolicy, PropagationSpec
+from kedge.plan.aligning.supporting import idle_selectors, override_problems, policy_problems
 
 SELECTED: dict[str, Any] = {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}]}
 FIELDS: dict[str, Any] = {"fieldSelector": {"matchExpressions": []}}
@@ -64,6 +64,31 @@ def test_each_field_that_is_not_followed_has_its_sentence(spec: dict[str, Any], 
 )
 def test_what_is_followed_has_none(spec: dict[str, Any]) -> None:
     assert policy_problems(msgspec.convert({**SELECTED, **spec}, PropagationSpec)) == ()
+
+
+ROLES = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}
+SECRETS = {"apiVersion": "v1", "kind": "Secret"}
+
+
+@pytest.mark.parametrize(
+    ("selectors", "sentences"),
+    [
+        ([SECRETS, {**SECRETS, "namespace": "shop"}], ()),
+        (
+            [SECRETS, {**SECRETS, "namespace": "play"}],
+            ("It means no Secret of the namespace play: that takes a ClusterPropagationPolicy.",),
+        ),
+        (
+            [ROLES, {**ROLES, "name": "view"}],
+            ("It means no ClusterRole, which is of the whole cluster: that takes a ClusterPropagationPolicy.",),
+        ),
+        ([{**ROLES, "apiVersion": "roles.example/v1"}], ()),
+    ],
+)
+def test_a_policy_says_what_it_can_never_mean(selectors: list[dict[str, Any]], sentences: tuple[str, ...]) -> None:
+    body = {"metadata": {"name": "all", "namespace": "shop"}, "spec": {"resourceSelectors": selectors}}
+    of_cluster = {(ROLES["apiVersion"], ROLES["kind"])}
+    assert idle_selectors(msgspec.convert(body, PropagationPolicy), of_cluster) == sentences
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ from kedge.plan.aligning.detecting import (
 from kedge.plan.aligning.names import binding_name
 from kedge.plan.aligning.observed import resource_of
 from kedge.plan.aligning.scheduling import missing_clusters
-from kedge.plan.aligning.supporting import policy_problems
+from kedge.plan.aligning.supporting import idle_selectors, policy_problems
 from kedge.plan.fields import Object
 from kedge.plan.text import object_name
 
@@ -140,9 +140,14 @@ class Detector:
             await self._client.amend(type(policy), policy.metadata, change, manager=MANAGER, subresource="status")
 
     def _followed(self, policy: AnyPolicy) -> str:
-        """That a policy is followed, and which of its clusters do not exist."""
+        """That a policy is followed, what it can never mean, and which of its clusters do not exist."""
         missing = missing_clusters(policy.spec.placement, (one.metadata.name for one in self._members.all()))
-        return f"The policy is followed. {missing}" if missing else "The policy is followed"
+        said = [*self._idle(policy), *([missing] if missing else [])]
+        return " ".join(["The policy is followed.", *said]) if said else "The policy is followed"
+
+    def _idle(self, policy: AnyPolicy) -> tuple[str, ...]:
+        of_cluster = {kind for kind, resource in self._resources.items() if not resource.namespaced}
+        return idle_selectors(policy, of_cluster) if isinstance(policy, PropagationPolicy) else ()
 
     def _of_member(self, _: WatchedObject[Member]) -> Iterable[Key]:
         """A cluster that comes or goes wakes the policies, which may name it."""

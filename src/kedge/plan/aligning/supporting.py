@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from kedge.api.karmada.keys import DEFAULT_SCHEDULER
 from kedge.api.karmada.overrides import OverrideSpec
-from kedge.api.karmada.policies import ClusterAffinity, Placement, PropagationSpec
+from kedge.api.karmada.policies import (
+    ClusterAffinity,
+    Placement,
+    PropagationPolicy,
+    PropagationSpec,
+    ResourceSelector,
+)
 
 _ESTIMATE: Final = "needs an estimate of what is free in each cluster, which nobody makes here"
 
@@ -30,6 +36,20 @@ def _policy_problems(spec: PropagationSpec) -> Iterator[str]:
         yield "spec.schedulePriority is set, but nobody waits to be scheduled here: remove it"
     if spec.scheduler_name not in ("", DEFAULT_SCHEDULER):
         yield f"spec.schedulerName is {spec.scheduler_name}, but only {DEFAULT_SCHEDULER} is here: remove it"
+
+
+def idle_selectors(policy: PropagationPolicy, cluster_kinds: Collection[tuple[str, str]]) -> tuple[str, ...]:
+    """What a policy of a namespace cannot mean though it names it, a sentence for each selector. `cluster_kinds`: those
+    of the whole cluster among the kinds that it names, each with its version."""
+    own, found = policy.metadata.namespace, policy.spec.resource_selectors
+    elsewhere = [one for one in found if (one.api_version, one.kind) in cluster_kinds or one.namespace not in ("", own)]
+    return tuple(dict.fromkeys(f"{_place(one)}: that takes a ClusterPropagationPolicy." for one in elsewhere))
+
+
+def _place(selector: ResourceSelector) -> str:
+    if selector.namespace:
+        return f"It means no {selector.kind} of the namespace {selector.namespace}"
+    return f"It means no {selector.kind}, which is of the whole cluster"
 
 
 def placement_problems(placement: Placement) -> tuple[str, ...]:
