@@ -12,6 +12,7 @@ import pytest
 from controllers.align.align_bed import SHOP, AlignBed, align_bed
 from controllers.align.recorder import PodRecorder
 from kedge.api.apps import Deployment
+from kedge.api.condition import find_condition, is_true
 from kedge.api.core import ConfigMap, Namespace
 from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.keys import RETAIN_REPLICAS
@@ -231,6 +232,22 @@ def test_an_agent_that_may_not_create_a_namespace_says_so(monkeypatch: pytest.Mo
     run(body())
 
 
+def test_a_work_says_whether_it_is_dispatched_also_if_it_never_was_suspended() -> None:
+    async def body() -> None:
+        async with align_bed("cluster-1") as here:
+            manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "tea", "namespace": SHOP}}
+            meta = {"name": "tea", "namespace": "karmada-es-cluster-1"}
+            await here.hub.create(Work, {"metadata": meta, "spec": {"workload": {"manifests": [manifest]}}})
+            await asyncio.sleep(30)
+            found = find_condition(
+                (await here.hub.get(Work, "tea", meta["namespace"])).status.conditions, "Dispatching"
+            )
+            assert found is not None
+            assert (found.status, found.reason) == ("True", "Dispatching")
+
+    run(body())
+
+
 def test_a_work_with_several_manifests_is_refused_in_words() -> None:
     async def body() -> None:
         async with align_bed("cluster-1") as here:
@@ -239,8 +256,9 @@ def test_a_work_with_several_manifests_is_refused_in_words() -> None:
             meta = {"name": "both", "namespace": "karmada-es-cluster-1"}
             await here.hub.create(Work, {"metadata": meta, "spec": {"workload": {"manifests": manifests}}})
             await asyncio.sleep(30)
-            (applied,) = (await here.hub.get(Work, "both", meta["namespace"])).status.conditions
-            assert (applied.type, applied.status, applied.reason) == ("Applied", "False", "AppliedFailed")
+            applied = find_condition((await here.hub.get(Work, "both", meta["namespace"])).status.conditions, "Applied")
+            assert applied is not None
+            assert (applied.status, applied.reason) == ("False", "AppliedFailed")
             assert applied.message.startswith("the Work has 2 manifests")
             member = here.members["cluster-1"]
             assert not {one.metadata.name for one in (await member.list(ConfigMap, SHOP)).items} & {"tea", "cake"}
@@ -248,8 +266,7 @@ def test_a_work_with_several_manifests_is_refused_in_words() -> None:
             first = {"spec": {"workload": {"manifests": manifests[:1]}}}
             await here.hub.patch(Work, "both", MergePatch(first), meta["namespace"])
             await asyncio.sleep(30)
-            (applied,) = (await here.hub.get(Work, "both", meta["namespace"])).status.conditions
-            assert applied.status == "True"
+            assert is_true((await here.hub.get(Work, "both", meta["namespace"])).status.conditions, "Applied")
             assert (await member.get(ConfigMap, "tea", SHOP)).metadata.name == "tea"
 
     run(body())

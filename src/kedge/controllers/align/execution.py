@@ -18,7 +18,7 @@ from typing import Final
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from kedge.api.condition import FALSE, TRUE, Condition, find_condition, is_true, new_condition, set_condition
+from kedge.api.condition import FALSE, TRUE, Condition, is_true, new_condition, set_condition
 from kedge.api.core import Namespace
 from kedge.api.karmada.keys import (
     CONFLICT_RESOLUTION,
@@ -283,9 +283,7 @@ class Execution:
         success: str = APPLIED_MESSAGE,
     ) -> None:
         now = self._clock.now()
-        conditions = work.status.conditions
-        if work.spec.suspend_dispatching or find_condition(conditions, "Dispatching") is not None:
-            conditions = set_condition(conditions, _dispatching(work, now))
+        conditions = set_condition(work.status.conditions, _dispatching(work, now))
         applied = new_condition(
             APPLIED,
             status=FALSE if problem else TRUE,
