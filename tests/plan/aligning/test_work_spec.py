@@ -61,6 +61,17 @@ def test_a_manifest_says_what_becomes_of_what_somebody_else_made(given: BindingS
     assert manifest(given)["metadata"]["annotations"].get("work.karmada.io/conflict-resolution") == note
 
 
+@pytest.mark.parametrize(
+    ("own", "note"), [("overwrite", "overwrite"), ("abort", "abort"), ("Overwrite", "abort"), ("", "abort")]
+)
+def test_what_a_resource_says_of_conflicts_counts_more_than_what_its_policy_says(own: str, note: str) -> None:
+    said = {**MANIFEST, "metadata": {"name": "x", "annotations": {"work.karmada.io/conflict-resolution": own}}}
+    found = manifest(binding(conflictResolution="Abort"), said)["metadata"]["annotations"]
+    assert found["work.karmada.io/conflict-resolution"] == note
+    kept = manifest(binding(), said)["metadata"]["annotations"]["work.karmada.io/conflict-resolution"]
+    assert kept == own
+
+
 def test_a_manifest_is_marked_as_karmada_marks_it() -> None:
     marked = manifest(binding(), LABELLED, uid="u1")["metadata"]
     assert marked["labels"] == {"app": "x", "karmada.io/managed": "true"}

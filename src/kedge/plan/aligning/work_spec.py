@@ -46,11 +46,13 @@ _MARKS: Final = (
     ),
 )
 """What tells in a cluster that an object is propagated."""
+_RESOLUTIONS: Final = ("abort", "overwrite")
+"""What a resource may say for itself: that counts more than what its policy says of all."""
 
 
 def work_spec(binding: BindingSpec, cluster: str, manifest: Object, *, uid: str = "") -> dict[str, Any]:
     """The spec of the Work of one cluster. None: to be left out. `uid`: which object the resource is."""
-    if binding.conflict_resolution:
+    if binding.conflict_resolution and at(manifest, "metadata", "annotations", CONFLICT_RESOLUTION) not in _RESOLUTIONS:
         note = {CONFLICT_RESOLUTION: binding.conflict_resolution.lower()}
         manifest = patched(manifest, {"metadata": {"annotations": note}})
     return {
