@@ -248,6 +248,12 @@ def test_a_count_of_pods_on_a_workload_is_no_news_but_a_change_of_data_is() -> N
         (Resource("work.karmada.io", "v1alpha1", "Work", "works"), {"name": "x", "namespace": "shop"}, False),
         (Resource("karmada.io", "v1alpha2", "ResourceBinding", "resourcebindings"), {"name": "x"}, False),
         (Resource("notkarmada.io", "v1", "Thing", "things"), {"name": "x", "namespace": "shop"}, True),
+        (Resource("example-1.karmada.io", "v1", "Foo", "foos"), {"name": "x", "namespace": "shop"}, True),
+        (Resource("apps", "v1", "Deployment", "deployments"), {"name": "x", "namespace": "fleet-trucks"}, True),
+        (Resource("apps", "v1", "Deployment", "deployments"), {"name": "x", "namespace": "fleet-system"}, False),
+        (Resource("apps", "v1", "Deployment", "deployments"), {"name": "x", "namespace": "default"}, True),
+        (Resource("", "v1", "Namespace", "namespaces", namespaced=False), {"name": "fleet-trucks"}, True),
+        (Resource("", "v1", "Namespace", "namespaces", namespaced=False), {"name": "default"}, False),
         (Resource("", "v1", "Pod", "pods"), {"name": "x", "namespace": "shop"}, False),
         (
             Resource("apps", "v1", "Deployment", "deployments"),

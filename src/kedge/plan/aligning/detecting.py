@@ -16,6 +16,7 @@ from uuid import UUID, uuid5
 import msgspec
 from msgspec import Struct, to_builtins
 
+from kedge.api.fleet import SYSTEM_NAMESPACE
 from kedge.api.karmada.bindings import BindingSpec
 from kedge.api.karmada.keys import (
     BINDING_FINALIZER,
@@ -47,9 +48,18 @@ from kedge.plan.selecting.kinds import is_hub_only
 
 AnyPolicy: TypeAlias = PropagationPolicy | ClusterPropagationPolicy
 
-_RESERVED: Final = ("karmada-system", "karmada-cluster", EXECUTION_PREFIX)
-"""How namespaces of Karmada's own begin, beside those that are reserved anyway."""
-_OWN_GROUP: Final = "karmada.io"
+_RESERVED: Final = ("kube-", "karmada-system", "karmada-cluster", EXECUTION_PREFIX)
+"""How namespaces of Kubernetes' and of Karmada's own begin."""
+_OWN_GROUPS: Final = frozenset(
+    {
+        "karmada.io",
+        *(
+            f"{name}.karmada.io"
+            for name in ("apps", "autoscaling", "cluster", "config", "networking", "policy", "remedy", "search", "work")
+        ),
+    }
+)
+"""Of Karmada's own kinds. Others may end with its name, too."""
 CLAIM_LABELS: Final = (POLICY_ID, CLUSTER_POLICY_ID)
 _CLAIM_NOTES: Final = (POLICY_NAMESPACE, POLICY_NAME, CLUSTER_POLICY_NAME)
 
@@ -63,10 +73,18 @@ class PolicyClaim(Struct, frozen=True):
 
 def is_propagated(resource: Resource, found: Object) -> bool:
     """Whether an object is propagated if a policy means it: what is the hub's own, or is being deleted, is not."""
-    is_own = resource.group == _OWN_GROUP or resource.group.endswith(f".{_OWN_GROUP}")
     meta = msgspec.convert(found["metadata"], ObjectMeta)
-    is_reserved = (meta.namespace or meta.name).startswith(_RESERVED)
-    return not (is_own or is_reserved or is_hub_only(resource) or is_hub_object(resource, meta, found))
+    return not (is_kept_kind(resource) or is_hub_object(resource, meta, found, reserves=_is_reserved))
+
+
+def is_kept_kind(resource: Resource) -> bool:
+    """Whether all of a kind stays on the hub: what is Karmada's own, and what only means something on the hub."""
+    return resource.group in _OWN_GROUPS or is_hub_only(resource)
+
+
+def _is_reserved(namespace: str) -> bool:
+    """Whether a namespace belongs to the system. Others may have any name, also one that KubeFleet reserves."""
+    return namespace in ("default", SYSTEM_NAMESPACE) or namespace.startswith(_RESERVED)
 
 
 def meant_kinds(policies: Iterable[AnyPolicy]) -> tuple[tuple[str, str], ...]:

@@ -45,17 +45,22 @@ def candidate(resource: Resource, found: Mapping[str, Any]) -> Candidate:
     return Candidate(replace(_identity(meta), labels=meta.labels), digest(without_hub_fields(resource, found)))
 
 
-def is_hub_object(resource: Resource, meta: ObjectMeta, found: Mapping[str, Any]) -> bool:
-    """Whether this object stays on the hub: it is the hub's own, or created by a controller that members have too."""
+def is_hub_object(
+    resource: Resource, meta: ObjectMeta, found: Mapping[str, Any], *, reserves: Callable[[str], bool] = is_reserved
+) -> bool:
+    """Whether this object stays on the hub: it is the hub's own, or created by a controller that members have too.
+
+    `reserves`: whether a namespace belongs to the system.
+    """
     if meta.deletion_timestamp is not None:
         return True
-    if meta.namespace and is_reserved(meta.namespace) and meta.namespace != "default":
+    if meta.namespace and reserves(meta.namespace) and meta.namespace != "default":
         return True
     match resource.group, resource.kind:
         case key if key in _OWNED_KINDS:
             return bool(meta.owner_references)
         case "", "Namespace":
-            return is_reserved(meta.name)
+            return reserves(meta.name)
         case "", "ConfigMap":
             return meta.name == "kube-root-ca.crt"
         case "", "ServiceAccount":
