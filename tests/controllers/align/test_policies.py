@@ -334,12 +334,13 @@ def test_a_cluster_that_a_policy_names_and_that_does_not_exist_is_told_until_it_
     run(body())
 
 
-def test_a_policy_says_that_it_cannot_mean_what_is_of_another_namespace_or_of_the_whole_cluster() -> None:
+def test_a_policy_says_what_it_names_and_cannot_mean() -> None:
     async def body() -> None:
         async with align_bed("cluster-1") as here:
             await config(here.hub)
             roles = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "view"}
-            given = {"resourceSelectors": [MAPS, {**MAPS, "namespace": "play"}, roles]}
+            pods = {"apiVersion": "v1", "kind": "Pod"}
+            given = {"resourceSelectors": [MAPS, {**MAPS, "namespace": "play"}, roles, pods]}
             await here.hub.create(PropagationPolicy, {"metadata": {"name": "all", "namespace": SHOP}, "spec": given})
             await until_values(here, "1")
             told = (await here.hub.get(PropagationPolicy, "all", SHOP)).status.conditions
@@ -348,6 +349,7 @@ def test_a_policy_says_that_it_cannot_mean_what_is_of_another_namespace_or_of_th
             assert accepted.status == "True"
             assert accepted.message.startswith("The policy is followed. It means no ConfigMap of the namespace play: ")
             assert "It means no ClusterRole, which is of the whole cluster: that takes" in accepted.message
+            assert accepted.message.endswith("It means no Pod: that kind stays on the hub.")
 
     run(body())
 

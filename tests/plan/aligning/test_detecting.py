@@ -13,7 +13,6 @@ from kedge.api.karmada.policies import ClusterPropagationPolicy, PropagationPoli
 from kedge.api.meta import ObjectMeta
 from kedge.api.resource import Resource
 from kedge.plan.aligning.detecting import (
-    AnyPolicy,
     came_from_policy,
     chosen_policy,
     claim_of,
@@ -25,6 +24,7 @@ from kedge.plan.aligning.detecting import (
     is_propagated,
     meant_kinds,
 )
+from kedge.plan.aligning.supporting import AnyPolicy
 
 UID = "0f7b3b3e-6a0e-4a43-9d5d-0f4ad5a2b3c1"
 KIND = {"apiVersion": "apps/v1", "kind": "Deployment"}

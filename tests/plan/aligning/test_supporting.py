@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from kedge.api.karmada.overrides import OverrideSpec
-from kedge.api.karmada.policies import PropagationPolicy, PropagationSpec
-from kedge.plan.aligning.supporting import idle_selectors, override_problems, policy_problems
+from kedge.api.karmada.policies import ClusterPropagationPolicy, PropagationPolicy, PropagationSpec
+from kedge.plan.aligning.supporting import AnyPolicy, idle_selectors, override_problems, policy_problems
 
 SELECTED: dict[str, Any] = {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}]}
 FIELDS: dict[str, Any] = {"fieldSelector": {"matchExpressions": []}}
@@ -89,6 +89,15 @@ def test_a_policy_says_what_it_can_never_mean(selectors: list[dict[str, Any]], s
     body = {"metadata": {"name": "all", "namespace": "shop"}, "spec": {"resourceSelectors": selectors}}
     of_cluster = {(ROLES["apiVersion"], ROLES["kind"])}
     assert idle_selectors(msgspec.convert(body, PropagationPolicy), of_cluster) == sentences
+    assert idle_selectors(msgspec.convert(body, ClusterPropagationPolicy), of_cluster) == ()
+
+
+@pytest.mark.parametrize("kind", [PropagationPolicy, ClusterPropagationPolicy])
+def test_a_policy_says_which_kinds_stay_on_the_hub(kind: type[AnyPolicy]) -> None:
+    pods = {"apiVersion": "v1", "kind": "Pod"}
+    body = {"metadata": {"name": "all", "namespace": "shop"}, "spec": {"resourceSelectors": [pods, SECRETS]}}
+    found = idle_selectors(msgspec.convert(body, kind), (), {("v1", "Pod")})
+    assert found == ("It means no Pod: that kind stays on the hub.",)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,6 @@ from kedge.kube.patches import difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject, generation_changed
 from kedge.plan.aligning.detecting import (
-    AnyPolicy,
     came_from_policy,
     chosen_policy,
     claim_of,
@@ -41,13 +40,14 @@ from kedge.plan.aligning.detecting import (
     detected_spec,
     holder_of,
     is_detected,
+    is_kept_kind,
     is_propagated,
     meant_kinds,
 )
 from kedge.plan.aligning.names import binding_name
 from kedge.plan.aligning.observed import resource_of
 from kedge.plan.aligning.scheduling import missing_clusters
-from kedge.plan.aligning.supporting import idle_selectors, policy_problems
+from kedge.plan.aligning.supporting import AnyPolicy, idle_selectors, policy_problems
 from kedge.plan.fields import Object
 from kedge.plan.text import object_name
 
@@ -147,7 +147,8 @@ class Detector:
 
     def _idle(self, policy: AnyPolicy) -> tuple[str, ...]:
         of_cluster = {kind for kind, resource in self._resources.items() if not resource.namespaced}
-        return idle_selectors(policy, of_cluster) if isinstance(policy, PropagationPolicy) else ()
+        kept = {kind for kind, resource in self._resources.items() if is_kept_kind(resource)}
+        return idle_selectors(policy, of_cluster, kept)
 
     def _of_member(self, _: WatchedObject[Member]) -> Iterable[Key]:
         """A cluster that comes or goes wakes the policies, which may name it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 from uuid import UUID, uuid5
 
 import msgspec
@@ -41,12 +41,11 @@ from kedge.api.meta import ObjectMeta, controller_of
 from kedge.api.resource import Resource
 from kedge.plan.aligning.names import binding_name
 from kedge.plan.aligning.overriding import selected
+from kedge.plan.aligning.supporting import AnyPolicy
 from kedge.plan.aligning.workload_kinds import is_counted
 from kedge.plan.fields import Object, text, whole
 from kedge.plan.selecting.candidates import is_hub_object
 from kedge.plan.selecting.kinds import is_hub_only
-
-AnyPolicy: TypeAlias = PropagationPolicy | ClusterPropagationPolicy
 
 _RESERVED: Final = ("kube-", "karmada-system", "karmada-cluster", EXECUTION_PREFIX)
 """How namespaces of Kubernetes' and of Karmada's own begin."""

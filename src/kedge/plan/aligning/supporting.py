@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 from kedge.api.karmada.keys import DEFAULT_SCHEDULER
 from kedge.api.karmada.overrides import OverrideSpec
 from kedge.api.karmada.policies import (
     ClusterAffinity,
+    ClusterPropagationPolicy,
     Placement,
     PropagationPolicy,
     PropagationSpec,
     ResourceSelector,
 )
 
+KindName: TypeAlias = tuple[str, str]
+"""The version and the name of a kind."""
+AnyPolicy: TypeAlias = PropagationPolicy | ClusterPropagationPolicy
+_WIDER: Final = "that takes a ClusterPropagationPolicy"
 _ESTIMATE: Final = "needs an estimate of what is free in each cluster, which nobody makes here"
 
 
@@ -38,18 +43,31 @@ def _policy_problems(spec: PropagationSpec) -> Iterator[str]:
         yield f"spec.schedulerName is {spec.scheduler_name}, but only {DEFAULT_SCHEDULER} is here: remove it"
 
 
-def idle_selectors(policy: PropagationPolicy, cluster_kinds: Collection[tuple[str, str]]) -> tuple[str, ...]:
-    """What a policy of a namespace cannot mean though it names it, a sentence for each selector. `cluster_kinds`: those
-    of the whole cluster among the kinds that it names, each with its version."""
-    own, found = policy.metadata.namespace, policy.spec.resource_selectors
-    elsewhere = [one for one in found if (one.api_version, one.kind) in cluster_kinds or one.namespace not in ("", own)]
-    return tuple(dict.fromkeys(f"{_place(one)}: that takes a ClusterPropagationPolicy." for one in elsewhere))
+def idle_selectors(
+    policy: AnyPolicy, cluster_kinds: Collection[KindName], kept_kinds: Collection[KindName] = ()
+) -> tuple[str, ...]:
+    """What a policy cannot mean though it names it, a sentence for each selector.
+
+    Of the kinds that it names, each with its version, `cluster_kinds` are those of the whole cluster, and `kept_kinds`
+    those that stay on the hub.
+    """
+    found = (_idle(policy, one, cluster_kinds, kept_kinds) for one in policy.spec.resource_selectors)
+    return tuple(dict.fromkeys(one for one in found if one))
 
 
-def _place(selector: ResourceSelector) -> str:
-    if selector.namespace:
-        return f"It means no {selector.kind} of the namespace {selector.namespace}"
-    return f"It means no {selector.kind}, which is of the whole cluster"
+def _idle(
+    policy: AnyPolicy, selector: ResourceSelector, cluster_kinds: Collection[KindName], kept_kinds: Collection[KindName]
+) -> str:
+    kind, own = (selector.api_version, selector.kind), policy.metadata.namespace
+    if kind in kept_kinds:
+        return f"It means no {selector.kind}: that kind stays on the hub."
+    if isinstance(policy, ClusterPropagationPolicy):
+        return ""
+    if kind in cluster_kinds:
+        return f"It means no {selector.kind}, which is of the whole cluster: {_WIDER}."
+    if selector.namespace not in ("", own):
+        return f"It means no {selector.kind} of the namespace {selector.namespace}: {_WIDER}."
+    return ""
 
 
 def placement_problems(placement: Placement) -> tuple[str, ...]:
