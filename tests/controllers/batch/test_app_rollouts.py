@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from controllers.batch.app_bed import SHOP, AppBed, app_bed
-from kedge.api.apps import Deployment
+from kedge.api.apps import ControllerRevision, Deployment
 from kedge.api.oam.applications import Application, ApplicationRevision
 from kedge.api.oam.components import ApplicationConfiguration
 from kedge.api.oam.keys import CREATING, ROLLING_COMPONENTS, ROLLOUT_TEMPLATE
@@ -283,6 +283,51 @@ def test_a_plan_for_what_runs_already_moves_nothing() -> None:
             await here.application("2", 3, rolloutPlan={"numBatches": 3})
             await here.until_images(v2=3)
             await here.until_sizes({"web-v2": 3})
+
+    run(body())
+
+
+async def _named(here: AppBed, image: str, revision: str, **plan: Any) -> None:
+    """An Application that names the revision of its component, and rolls it out by a trait."""
+    component = {"name": "web", "type": "webservice", "properties": {"image": f"app:{image}"}}
+    trait = {"type": "rollout", "properties": {"targetSize": 4, **plan}}
+    spec = {"components": [{**component, "externalRevision": revision, "traits": [trait]}]}
+    body = {"metadata": {"name": "store", "namespace": SHOP}, "spec": spec}
+    await here.client.apply(untyped(Application.resource), body, manager="user", force=True)
+
+
+def test_revisions_that_an_application_names_are_rolled_out_by_their_names() -> None:
+    async def body() -> None:
+        async with app_bed() as here:
+            await _named(here, "1", "blue")
+            await here.until_sizes({"blue": 4})
+            await _named(here, "2", "green", rolloutBatches=[{"replicas": 1}, {"replicas": 3}], batchPartition=0)
+            await here.until_sizes({"blue": 3, "green": 1})
+            await _named(here, "2", "green", rolloutBatches=[{"replicas": 1}, {"replicas": 3}])
+            await here.until_sizes({"green": 4})
+            await _named(here, "2", "green", targetRevision="blue")
+            await here.until_sizes({"blue": 4})
+            await _named(here, "1", "blue")
+            await here.until_images(v1=4)
+            found = (await here.client.list(ControllerRevision, SHOP)).items
+            assert {one.metadata.name: one.revision for one in found} == {"blue": 1, "green": 2}
+
+    run(body())
+
+
+def test_another_state_under_the_name_of_a_revision_is_refused() -> None:
+    async def body() -> None:
+        async with app_bed() as here:
+            await _named(here, "1", "blue")
+            await here.until_images(v1=4)
+            await _named(here, "2", "blue")
+
+            async def says() -> bool:
+                found = (await here.raw(Application, "store"))["status"]["conditions"]
+                return any("externalRevision blue keeps another state of it already" in one["message"] for one in found)
+
+            await here.until(says)
+            assert await here.images() == {"1": 4}
 
     run(body())
 

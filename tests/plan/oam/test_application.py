@@ -85,6 +85,11 @@ def test_traits_and_objects_beside_the_workload_are_traits_of_the_configuration(
     assert [each["trait"]["kind"] for each in one["traits"]] == ["ManualScalerTrait", "Service"]
 
 
+def test_a_component_may_name_its_revision() -> None:
+    first, second = render(application({**web(), "externalRevision": "blue"}, DB))
+    assert (first.revision, second.revision) == ("blue", "")
+
+
 def test_only_the_first_component_is_rolled_out_by_the_plan_of_the_application() -> None:
     assert rolled_by_plan(application(web(), DB, rolloutPlan=PLAN)) == ("web",)
     assert rolled_by_plan(application(web(), DB)) == ()

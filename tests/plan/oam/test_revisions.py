@@ -25,6 +25,7 @@ from kedge.plan.oam.revisions import (
     component_in,
     component_revision,
     find_revision,
+    named_revision,
     revision_name,
     revision_number,
     revisions_of_application,
@@ -42,6 +43,10 @@ def kept(name: str, image: str = "web:1", *, component: str = "web", owner: str 
     reference = OwnerReference(api_version="v1", kind="Component", name="web", uid=owner)
     meta = ObjectMeta(name=name, labels={COMPONENT_OF_REVISION: component}, owner_references=(reference,))
     return ControllerRevision(metadata=meta, data={"spec": spec(image)})
+
+
+def numbered(name: str, number: int) -> ControllerRevision:
+    return replace(kept(name), revision=number)
 
 
 @pytest.mark.parametrize(
@@ -115,6 +120,52 @@ def test_the_rollout_plan_of_an_application_makes_no_revision() -> None:
     one = {"components": [{"name": "web"}]}
     assert application_hash(one) == application_hash({**one, "rolloutPlan": {"targetSize": 3}})
     assert application_hash(one) != application_hash({"components": [{"name": "db"}]})
+
+
+OWN = (Revision(1, "web-v1", "h"), Revision(3, "web-v3", "h"))
+
+
+@pytest.mark.parametrize(
+    ("own", "there", "found"),
+    [
+        ((), (), Found(Revision(1, "blue", component_hash(spec())), is_new=True)),
+        (OWN, (), Found(Revision(4, "blue", component_hash(spec())), is_new=True)),
+        (OWN, (kept("green", "web:2"),), Found(Revision(4, "blue", component_hash(spec())), is_new=True)),
+        (OWN, (numbered("blue", 2),), Found(Revision(2, "blue", component_hash(spec())), is_new=False)),
+        (OWN, (kept("blue", owner="u2"),), Found(Revision(0, "blue", component_hash(spec())), is_new=False)),
+    ],
+)
+def test_a_revision_that_is_named_is_found_by_its_name(
+    own: tuple[Revision, ...], there: tuple[ControllerRevision, ...], found: Found
+) -> None:
+    assert named_revision("web", "blue", component_hash(spec()), own, there) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "there", "problem"),
+    [
+        ("Blue", (), "its externalRevision 'Blue' must be the name of an object, of at most 63 characters"),
+        ("b" * 64, (), f"its externalRevision '{'b' * 64}' must be the name of an object, of at most 63 characters"),
+        ("blue", (kept("blue", "web:2"),), "its externalRevision blue keeps another state of it already"),
+        ("blue", (ControllerRevision(metadata=kept("blue").metadata),), "keeps another state of it already"),
+        ("blue", (kept("blue", component="db"),), "its externalRevision blue is a revision of the component db"),
+        ("blue", (ControllerRevision(metadata=ObjectMeta(name="blue")),), "blue is no revision of a component"),
+    ],
+)
+def test_a_name_that_is_of_something_else_is_refused(
+    name: str, there: tuple[ControllerRevision, ...], problem: str
+) -> None:
+    with pytest.raises(Refused, match=f"^component web: .*{problem}"):
+        named_revision("web", name, component_hash(spec()), (), there)
+
+
+def test_a_name_may_be_as_long_as_the_value_of_a_label() -> None:
+    assert named_revision("web", "b" * 63, "h", (), ()).revision.name == "b" * 63
+
+
+def test_a_named_revision_has_the_number_that_it_says() -> None:
+    among = [numbered("blue", 2), kept("web-v1"), numbered("web-v3", 7)]
+    assert [one.number for one in revisions_of_component("web", "u1", among)] == [2, 1, 3]
 
 
 def test_only_revisions_of_the_component_and_the_owner_count() -> None:

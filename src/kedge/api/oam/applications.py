@@ -52,6 +52,8 @@ class ApplicationComponent(Value, frozen=True, gc=False):
     """What it is made of; which fields there are depends on the type."""
     settings: Annotated[Mapping[str, Any], _PROPERTIES] = field(default_factory=dict)
     """Another name of `properties`, that of v1alpha2."""
+    external_revision: str = ""
+    """What its revision is called; numbered if empty. Another state of it needs another name."""
     traits: tuple[ApplicationTrait, ...] = ()
     """What works on it."""
 

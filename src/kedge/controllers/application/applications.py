@@ -51,6 +51,7 @@ from kedge.plan.oam.revisions import (
     component_hash,
     component_revision,
     find_revision,
+    named_revision,
     revision_number,
     revisions_of_application,
     revisions_of_component,
@@ -118,8 +119,11 @@ class Applications:
         component = rendered.component(namespace)
         among = self._caches.revisions_in(namespace)
         own = revisions_of_component(rendered.name, meta.uid, among)
-        taken = (one.metadata.name for one in among)
-        found = find_revision(rendered.name, component_hash(component["spec"]), own, taken)
+        made, taken = component_hash(component["spec"]), (one.metadata.name for one in among)
+        if rendered.revision:
+            found = named_revision(rendered.name, rendered.revision, made, own, among)
+        else:
+            found = find_revision(rendered.name, made, own, taken)
         if found.is_new:
             body = component_revision(component, found.revision, owner_reference(Application, meta))
             await create(self._client, ControllerRevision, body)

@@ -39,6 +39,8 @@ class RenderedComponent(Struct, frozen=True):
     workload: Object
     traits: tuple[Object, ...] = ()
     """Its traits, and objects beside its workload."""
+    revision: str = ""
+    """What its revision is to be called; numbered if empty."""
 
     def component(self, namespace: str) -> Object:
         """As a Component."""
@@ -90,7 +92,7 @@ def _rendered(component: ApplicationComponent, rolled_by: str) -> RenderedCompon
     traits = tuple(traiting.trait_object(component.name, trait) for trait in component.traits)
     if problem := traiting.conflict(component.name, traits, rolled_by=rolled_by):
         raise OamRefused(problem)
-    return RenderedComponent(component.name, found.workload, (*traits, *found.others))
+    return RenderedComponent(component.name, found.workload, (*traits, *found.others), component.external_revision)
 
 
 def configuration(

@@ -2,6 +2,8 @@
 
 A state that equals the newest one is no new revision, so that looking at it twice, or from two processes, makes none.
 Numbers only grow. The name follows from what exists: whoever creates the same name second fails, and looks again.
+
+An Application may also name the revision of a component itself. Under one name there is always one state.
 """
 
 from __future__ import annotations
@@ -91,6 +93,35 @@ def find_revision(of: str, hash: str, own: Iterable[Revision], taken: Iterable[s
     return Found(Revision(number, revision_name(of, number), hash), is_new=True)
 
 
+def named_revision(
+    component: str,
+    name: str,
+    hash: str,  # noqa: A002
+    own: Iterable[Revision],
+    among: Iterable[ControllerRevision],
+) -> Found:
+    """The revision of this name, and new if there is none. Refuses one that keeps something else."""
+    if _NAME.fullmatch(name) is None or len(name) > LONGEST_NAME:
+        raise Refused(
+            f"component {component}: its externalRevision {name!r} must be the name of an object, of at most"
+            f" {LONGEST_NAME} characters"
+        )
+    there = next((one for one in among if one.metadata.name == name), None)
+    if there is None:
+        number = max((one.number for one in own), default=0) + 1
+        return Found(Revision(number, name, hash), is_new=True)
+    whose = there.metadata.labels.get(COMPONENT_OF_REVISION)
+    if whose != component:
+        of = f"a revision of the component {whose}" if whose else "no revision of a component"
+        raise Refused(f"component {component}: its externalRevision {name} is {of}: give this one another name")
+    if component_hash(at(there.data, "spec") or {}) != hash:
+        raise Refused(
+            f"component {component}: its externalRevision {name} keeps another state of it already: give this one"
+            " another name"
+        )
+    return Found(Revision(there.revision, name, hash), is_new=False)
+
+
 def revisions_of_component(component: str, owner: str, among: Iterable[ControllerRevision]) -> tuple[Revision, ...]:
     """The revisions of a component that this owner (by uid) has made."""
     return tuple(
@@ -98,7 +129,7 @@ def revisions_of_component(component: str, owner: str, among: Iterable[Controlle
         for one in among
         if one.metadata.labels.get(COMPONENT_OF_REVISION) == component
         and any(each.uid == owner for each in one.metadata.owner_references)
-        and (number := revision_number(one.metadata.name, component)) is not None
+        and (number := revision_number(one.metadata.name, component) or one.revision)
     )
 
 
