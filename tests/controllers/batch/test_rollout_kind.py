@@ -440,6 +440,23 @@ def test_a_set_goes_forward_holds_and_goes_on(kind: str) -> None:
     run(body())
 
 
+@pytest.mark.parametrize("kind", ["Deployment", *IN_PLACE])
+def test_one_that_failed_before_it_began_goes_back_to_what_runs(kind: str) -> None:
+    async def body() -> None:
+        async with revisions(1, 2, kind=kind) as here:
+            await _in_place(here)
+            await here.to("web-v2", rolloutBatches=[{"replicas": 9}, {"replicas": 3}])
+            await here.until_state("rolloutFailed", target="web-v2")
+            await here.to("web-v1", rolloutBatches=TWO)
+            await here.until_succeeded("web-v1", 5)
+            await here.until_images(v1=5)
+            await here.to("web-v2", rolloutBatches=TWO)
+            await here.until_succeeded("web-v2", 5)
+            await here.until_images(v2=5)
+
+    run(body())
+
+
 async def _half_way_in_place(here: RevisionBed) -> None:
     await _in_place(here)
     await here.to("web-v2", rolloutBatches=TWO, batchPartition=0)

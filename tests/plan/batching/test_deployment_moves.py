@@ -175,6 +175,13 @@ def test_the_size_is_that_of_all_old_ones_unless_it_is_given(
     assert MOVES.verify(seen, plan, status) == expected
 
 
+@pytest.mark.parametrize(("pool", "size"), [(0, 6), (2, 2)])
+def test_without_any_pods_to_move_the_size_is_that_of_the_target(pool: int, size: int) -> None:
+    seen = workloads(deployment("v2", 6), deployment("v1", pool))
+    assert MOVES.verify(seen, PLAN, STATUS) == Verified(pool, size, V2)
+    assert MOVES.verify(seen, RolloutPlan(target_size=9), STATUS) == Verified(pool, 9, V2)
+
+
 def test_a_target_that_is_still_to_be_created_is_known_by_its_manifest() -> None:
     seen = workloads(Workload(ref("v2"), manifest=MANIFEST), deployment("v1", 3))
     assert MOVES.verify(seen, PLAN, STATUS) == Verified(3, 3, V2)

@@ -83,6 +83,27 @@ def test_a_new_beginning_keeps_the_size_that_it_was_to_have(desired: int, size: 
     assert found.desired_size == expected
 
 
+@pytest.mark.parametrize(
+    ("state", "event", "size", "applied"),
+    [
+        (R.failed, E.modified, -1, ""),
+        (R.failed, E.retried, 0, ""),
+        (R.verifying, E.modified, -1, ""),
+        (R.failed, E.modified, 3, "old"),
+        (R.abandoning, E.finalized, 3, "old"),
+        (R.succeeded, E.modified, 3, "old"),
+        (R.succeeded, E.modified, 0, "old"),
+    ],
+)
+def test_what_ran_before_a_rollout_that_never_had_a_size_may_be_asked_for_again(
+    state: R, event: E, size: int, applied: str
+) -> None:
+    before = RolloutStatus(rolling_state=state, rollout_target_size=size, last_applied_pod_template_identifier="old")
+    found = moved(Move(event, before), before, NOW)
+    assert isinstance(found, RolloutStatus)
+    assert found.last_applied_pod_template_identifier == applied
+
+
 def test_an_event_changes_the_state_and_nothing_else() -> None:
     before = replace(FULL, batch_rolling_state=B.rolling)
     given = replace(before, upgraded_replicas=9)

@@ -63,8 +63,9 @@ class DeploymentMoves(Struct, frozen=True):
 
     def _sized(self, seen: Workloads, plan: RolloutPlan, status: RolloutStatus) -> Verified | Step:
         pool = sum(self._asked(one) for one in seen.sources)
-        # A target that rollouts bring in has no pods but those of one that was given up.
-        left = self._asked(seen.target) if seen.target.manifest is not None else 0
+        # A target that rollouts bring in has no pods but those of one that was given up. Without any to move, it is
+        # the target that runs.
+        left = self._asked(seen.target) if seen.target.manifest is not None or not pool else 0
         total = plan.target_size if plan.target_size is not None else status.desired_size or pool + left
         if total < pool and not status.desired_size:
             return Step(failure=_TOO_SMALL.format(total=total, pool=pool))

@@ -63,7 +63,12 @@ def moved(move: Move, before: S, now: datetime) -> S | Illegal:
 
 
 def _reset(status: S, *, keeps_size: bool) -> S:
-    """A new beginning. After a success nothing of the old rollout counts; else its size and its sources still do."""
+    """A new beginning. After a success nothing of the old rollout counts; else its size and its sources still do.
+
+    One that failed before it had a size moved nothing: what ran before it may be asked for again.
+    """
+    desired = status.desired_size or max(0, status.rollout_target_size)
+    applied = "" if keeps_size and not desired else status.last_applied_pod_template_identifier
     fresh: S = replace(
         status,
         target_generation="",
@@ -79,7 +84,8 @@ def _reset(status: S, *, keeps_size: bool) -> S:
         hooks=(),
         metrics=(),
         failure="",
-        desired_size=status.desired_size or max(0, status.rollout_target_size),
+        desired_size=desired,
+        last_applied_pod_template_identifier=applied,
     )
     return fresh if keeps_size else replace(fresh, desired_size=0, sources=(), target_before=0)
 
