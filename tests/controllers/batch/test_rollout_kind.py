@@ -227,9 +227,24 @@ def test_a_first_rollout_moves_from_what_it_is_told_to() -> None:
     run(body())
 
 
-async def _plain(here: RevisionBed, name: str, revision: str, replicas: int) -> None:
+@pytest.mark.parametrize("source", ["", "web-v1"])
+def test_a_first_rollout_moves_from_what_runs_of_the_application_that_its_revision_names(source: str) -> None:
+    async def body() -> None:
+        async with revisions() as here:
+            for number in (1, 2):
+                made = workload(number) | {"metadata": {"labels": {"app.oam.dev/name": "shop"}}}
+                await here.revision(number, spec={"workload": made})
+            await _plain(here, "web", "web-v1", 3, **{"app.oam.dev/name": "shop"})
+            await here.rollout("web-v2", source=source, rolloutBatches=[{"replicas": 1}, {"replicas": 2}])
+            await here.until_succeeded("web-v2", 3)
+            await here.until_sizes(v2=3)
+
+    run(body())
+
+
+async def _plain(here: RevisionBed, name: str, revision: str, replicas: int, **more: str) -> None:
     """A Deployment that was there before any Rollout."""
-    labels = {"app.oam.dev/component": "web", "app.oam.dev/revision": revision}
+    labels = {"app.oam.dev/component": "web", "app.oam.dev/revision": revision, **more}
     made = workload(int(revision[-1]), replicas=replicas)
     own = {"app": "web", "of": name}
     made["spec"] |= {"selector": {"matchLabels": own}}

@@ -17,8 +17,9 @@ from kedge.api.oam.keys import (
     REVISION_LABEL,
     SKIP_GC,
 )
+from kedge.plan.fields import patched
 from kedge.plan.oam.refused import OamRefused
-from kedge.plan.oam.revised_workloads import component_of, owner_problem, revised_workload
+from kedge.plan.oam.revised_workloads import application_in, component_of, owner_problem, revised_workload
 from plan.oam.objects import DEPLOYMENT, STATEFUL_SET, component
 
 OWNERS = ({"apiVersion": "core.oam.dev/v1beta1", "kind": "Application", "name": "shop", "uid": "u1"},)
@@ -56,6 +57,13 @@ def test_one_of_no_application_has_neither_its_labels_nor_owners() -> None:
     found = revised_workload(revision())
     assert found["metadata"]["labels"] == {COMPONENT_LABEL: "web", REVISION_LABEL: "web-v2"}
     assert "ownerReferences" not in found["metadata"]
+
+
+def test_its_application_is_that_of_the_rollout_or_else_of_the_revision() -> None:
+    labelled = patched(DEPLOYMENT, {"metadata": {"labels": {NAME_LABEL: "store"}}})
+    assert application_in(revised_workload(revision())) == ""
+    assert application_in(revised_workload(revision(labelled))) == "store"
+    assert application_in(revised_workload(revision(labelled), application="shop")) == "shop"
 
 
 def test_one_that_is_changed_in_place_is_called_as_its_component() -> None:

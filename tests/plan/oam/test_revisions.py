@@ -155,7 +155,7 @@ def test_a_revision_that_is_named_is_found_by_its_name(
 def test_a_name_that_is_of_something_else_is_refused(
     name: str, there: tuple[ControllerRevision, ...], problem: str
 ) -> None:
-    with pytest.raises(Refused, match=f"^component web: .*{problem}"):
+    with pytest.raises(OamRefused, match=f"^component web: .*{problem}"):
         named_revision("web", name, component_hash(spec()), (), there)
 
 

@@ -76,7 +76,8 @@ class AppRolloutKind:
 
     async def _handed_over(self, rollout: AppRollout, target: str) -> NotLocated | None:
         """What makes a revision of an Application that nobody looks after yet; None if its controller does."""
-        application = await self._apps.application(application_of(target), rollout.metadata.namespace or "")
+        name = application_of(target)
+        application = await self._apps.application(name, rollout.metadata.namespace or "") if name else None
         if application is None or not awaits(application, target):
             return None
         try:

@@ -39,7 +39,7 @@ from kedge.plan.batching.records import target_ref
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.fields import Object, patched, text
 from kedge.plan.oam.refused import OamRefused
-from kedge.plan.oam.revised_workloads import component_of, owner_problem, revised_workload
+from kedge.plan.oam.revised_workloads import application_in, component_of, owner_problem, revised_workload
 from kedge.plan.oam.workloads import handler_of, is_in_place
 from kedge.plan.text import object_name
 from kedge.plan.workloads import WorkloadHandler
@@ -150,7 +150,8 @@ class Revisions:
 
     async def _called(self, manifest: Object, asked: RevisionRollout) -> Object:
         """A workload of this revision that is there under another name: it was not rolled out, but applied at once."""
-        same = [one for one in await self._running(manifest, asked.application) if _revision(one) == asked.target]
+        running = await self._running(manifest, application_in(manifest))
+        same = [one for one in running if _revision(one) == asked.target]
         names = {text(one, "metadata", "name") for one in same}
         if is_in_place(manifest) or not names or manifest["metadata"]["name"] in names:
             return manifest
@@ -162,7 +163,7 @@ class Revisions:
 
     async def _first_sources(self, asked: RevisionRollout, manifest: Object) -> tuple[OldRevision, ...] | NotLocated:
         """What a rollout moves from that begins for the first time."""
-        owners = asked.running_of if asked.running_of is not None else (asked.application,)
+        owners = asked.running_of if asked.running_of is not None else (application_in(manifest),)
         live = [one for name in owners for one in await self._running(manifest, name)]
         if not asked.named and not asked.named_workloads:
             return running(live, ref_of(manifest))

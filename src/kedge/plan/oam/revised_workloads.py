@@ -47,7 +47,7 @@ def owner_problem(live: Object | None, manifest: Object) -> str:
     """Why a live workload of this name is not the one that the revision asks for; empty if it is, or there is none."""
     if live is None:
         return ""
-    application, component = text(manifest, "metadata", "labels", NAME_LABEL), component_of(manifest)
+    application, component = application_in(manifest), component_of(manifest)
     if not belongs_to(live, application, component):
         owner = text(live, "metadata", "labels", NAME_LABEL)
         whose = f"belongs to the Application {owner}" if owner else "was made by somebody else"
@@ -56,6 +56,11 @@ def owner_problem(live: Object | None, manifest: Object) -> str:
         what = revision_of(live) or "no revision"
         return f"{name_of(live)} exists already and is of {what}, not of {revision_of(manifest)}: delete it"
     return ""
+
+
+def application_in(manifest: Object) -> str:
+    """The Application that a workload is of: as its rollout says, or else its revision. Empty if neither does."""
+    return text(manifest, "metadata", "labels", NAME_LABEL)
 
 
 def component_of(manifest: Object) -> str:

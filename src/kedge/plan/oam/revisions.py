@@ -102,7 +102,7 @@ def named_revision(
 ) -> Found:
     """The revision of this name, and new if there is none. Refuses one that keeps something else."""
     if _NAME.fullmatch(name) is None or len(name) > LONGEST_NAME:
-        raise Refused(
+        raise OamRefused(
             f"component {component}: its externalRevision {name!r} must be the name of an object, of at most"
             f" {LONGEST_NAME} characters"
         )
@@ -113,9 +113,9 @@ def named_revision(
     whose = there.metadata.labels.get(COMPONENT_OF_REVISION)
     if whose != component:
         of = f"a revision of the component {whose}" if whose else "no revision of a component"
-        raise Refused(f"component {component}: its externalRevision {name} is {of}: give this one another name")
+        raise OamRefused(f"component {component}: its externalRevision {name} is {of}: give this one another name")
     if component_hash(at(there.data, "spec") or {}) != hash:
-        raise Refused(
+        raise OamRefused(
             f"component {component}: its externalRevision {name} keeps another state of it already: give this one"
             " another name"
         )
