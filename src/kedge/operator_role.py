@@ -53,6 +53,7 @@ from kedge.kube.cluster_validation import ClusterValidation
 from kedge.kube.connect.outbound import Outbound
 from kedge.kube.controller import Controller
 from kedge.kube.health import Address
+from kedge.kube.random_sources import branch
 from kedge.plan.text import listed
 from kedge.plan.zoning.pod_hosts import CALL_TIMEOUT, CLUSTER_DOMAIN
 
@@ -168,7 +169,7 @@ class Operator:
             observed,
             clock=clock,
             metrics=GroupMetrics(self._registry),
-            scaling=GroupScaling(cluster.client, calls, cluster.events, clock=clock, rng=_branch(self._rng)),
+            scaling=GroupScaling(cluster.client, calls, cluster.events, clock=clock, rng=branch(self._rng)),
             guard=self._guard(cluster),
             budgets=self._budgets,
             interval=options.reconcile_interval,
@@ -253,7 +254,7 @@ class Webhooks:
             secret,
             names=told.dns_names or (f"{SERVICE}.{options.namespace}.svc",),
             clock=clock,
-            rng=_branch(rng),
+            rng=branch(rng),
             generate=partial(_generated, told),
             show=self._shown.show,
             bundles=bundles if told.update_ca_bundle else None,
@@ -294,8 +295,3 @@ async def _generated(told: WebhookOptions, names: tuple[str, ...], now: datetime
     """A new certificate, made in a thread: its keys take a while."""
     wanted = CertificateRequest(names, told.organization, told.expiration)
     return await asyncio.to_thread(generate, wanted, now)
-
-
-def _branch(rng: random.Random) -> random.Random:
-    """Chance of its own: what one part draws changes nothing for the others."""
-    return random.Random(rng.getrandbits(64))

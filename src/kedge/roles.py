@@ -9,8 +9,6 @@ A process may serve several members; each has a connection to the hub of its own
 
 from __future__ import annotations
 
-import random
-
 from msgspec import Struct
 
 from kedge.api.dialect import Dialect
@@ -47,6 +45,7 @@ from kedge.controllers.metric_queries import Measures
 from kedge.kube.cluster import Cluster
 from kedge.kube.controller import Controller
 from kedge.kube.manager import Manager
+from kedge.kube.random_sources import branch
 
 
 class HubOptions(Struct, frozen=True):
@@ -108,9 +107,7 @@ def hub_controllers(
         pointed = PointedBindings(hub.name)
         found += [
             snapshots.controller,
-            Scheduler(
-                hub, kinds, clock=clock, rng=_branch(manager.rng), metrics=scheduling, dialect=dialect
-            ).controller,
+            Scheduler(hub, kinds, clock=clock, rng=branch(manager.rng), metrics=scheduling, dialect=dialect).controller,
             Rollout(
                 hub,
                 kinds,
@@ -156,7 +153,7 @@ def add_member(manager: Manager, name: str, hub: Cluster, member: Cluster, optio
         member,
         name,
         clock=clock,
-        rng=_branch(manager.rng),
+        rng=branch(manager.rng),
         applier=applier,
         report_namespaces=options.report_namespaces,
     )
@@ -192,8 +189,3 @@ def add_karmada_member(manager: Manager, name: str, hub: Cluster, member: Cluste
     """Run the agent of this member of a hub of Karmada's kinds."""
     manager.add_controller(AlignHeartbeats(hub, member, name, clock=manager.clock).controller)
     manager.add_controller(Execution(hub, member, name, clock=manager.clock).controller)
-
-
-def _branch(rng: random.Random) -> random.Random:
-    """Chance of its own: what one part draws changes nothing for the others."""
-    return random.Random(rng.getrandbits(64))

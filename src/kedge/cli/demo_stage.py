@@ -31,6 +31,7 @@ from kedge.kube.cluster import Cluster
 from kedge.kube.connect.outbound import HttpOutbound
 from kedge.kube.limits import Limiter
 from kedge.kube.manager import Manager
+from kedge.kube.random_sources import branch
 from kedge.operator_role import Operator, OperatorOptions
 
 TIMEOUT: Final = 60.0
@@ -205,8 +206,3 @@ class DemoStage:
 
 def image_of(pod: Pod) -> str:
     return next((one.image for one in pod.spec.containers or ()), "")
-
-
-def branch(rng: random.Random) -> random.Random:
-    """Chance of its own: what one part draws changes nothing for the others."""
-    return random.Random(rng.getrandbits(64))

@@ -24,6 +24,7 @@ from kedge.kube.codec import codec
 from kedge.kube.events import EventObserver, Recorder
 from kedge.kube.expectations import ClusterExpectations
 from kedge.kube.logs import only_about
+from kedge.kube.random_sources import branch
 from kedge.kube.reachability import Probe, Reachability, State
 from kedge.kube.requests import Selector, selector
 from kedge.kube.source import Mapper, Predicate, Watch, own_key
@@ -72,9 +73,9 @@ class Cluster:
         self._expectations = ClusterExpectations()
         self.client = client.observed_by(self._expectations)
         self.essential = essential
-        self.events = Recorder(client, component, clock=clock, rng=_branch(rng), cluster=name, observer=event_observer)
+        self.events = Recorder(client, component, clock=clock, rng=branch(rng), cluster=name, observer=event_observer)
         self._rng = rng
-        self._reachability = Reachability(name, client.transport, clock=clock, rng=_branch(rng), probe=probe)
+        self._reachability = Reachability(name, client.transport, clock=clock, rng=branch(rng), probe=probe)
         self._caches: dict[object, Cache[Any]] = {}
         self._following: dict[Cache[Any], asyncio.Task[None]] = {}
         self._optional: set[Cache[Any]] = set()
@@ -152,7 +153,7 @@ class Cluster:
                 only=only,
                 transform=transform,
                 indexes=indexes,
-                rng=_branch(self._rng),
+                rng=branch(self._rng),
                 logs_missing=False,  # `MissingKinds` does, for all of them
             )
             self._caches[key] = cache
@@ -247,8 +248,3 @@ def missing_optional_sentence(cluster: str, missing: tuple[str, ...]) -> str:
 
 def _named(missing: tuple[str, ...]) -> str:
     return ", ".join(missing[:MOST_NAMED]) + (", …" if len(missing) > MOST_NAMED else "")
-
-
-def _branch(rng: random.Random) -> random.Random:
-    """A random source of its own, so that what one part draws changes nothing for the others."""
-    return random.Random(rng.getrandbits(64))

@@ -36,6 +36,7 @@ from kedge.kube.events import EventObserver
 from kedge.kube.health import Address, Check, Health
 from kedge.kube.limits import Limiter
 from kedge.kube.metrics import Metrics
+from kedge.kube.random_sources import branch
 from kedge.kube.reachability import Probe, State
 from kedge.kube.transport import Transport
 
@@ -132,13 +133,13 @@ class Manager:
         `if_missing` says what to do about kinds that are needed there and not served.
         """
         client = Client(
-            transport, limiter=limiter, rng=self._branch(), timeout=timeout, on_answer=self.metrics.answered
+            transport, limiter=limiter, rng=branch(self.rng), timeout=timeout, on_answer=self.metrics.answered
         )
         cluster = Cluster(
             name,
             client,
             clock=self.clock,
-            rng=self._branch(),
+            rng=branch(self.rng),
             component=self.component,
             essential=essential,
             probe=probe,
@@ -243,7 +244,7 @@ class Manager:
 
     def _act_with(self, acting: asyncio.TaskGroup, controller: Controller) -> None:
         gate = self._leader.is_leading if self._leader is not None else None
-        work = partial(controller.run, rng=self._branch(), metrics=self.metrics, gate=gate)
+        work = partial(controller.run, rng=branch(self.rng), metrics=self.metrics, gate=gate)
         self._controller_tasks.append(self._start(acting, f"controller {controller.name}", work))
 
     async def _stop_controllers(self) -> None:
@@ -268,9 +269,6 @@ class Manager:
 
     def _start(self, tasks: asyncio.TaskGroup, name: str, work: Work) -> asyncio.Task[None]:
         return tasks.create_task(run_component(name, work), name=name)
-
-    def _branch(self) -> random.Random:
-        return random.Random(self.rng.getrandbits(64))
 
     @contextmanager
     def _stop_on_signals(self) -> Iterator[None]:

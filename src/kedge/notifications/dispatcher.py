@@ -27,6 +27,7 @@ from msgspec import Struct
 from prometheus_client import CollectorRegistry, Counter
 
 from kedge.kube.events import RecordedEvent
+from kedge.kube.random_sources import branch
 from kedge.notifications.channel import Channel, SendFailed
 from kedge.notifications.config import EventFilter
 
@@ -64,7 +65,7 @@ class Dispatcher:
 
     def __init__(self, receivers: Sequence[Receiver], *, rng: random.Random, registry: CollectorRegistry) -> None:
         metrics = DispatchMetrics(registry)
-        self._deliveries = [Delivery(receiver, metrics, random.Random(rng.getrandbits(64))) for receiver in receivers]
+        self._deliveries = [Delivery(receiver, metrics, branch(rng)) for receiver in receivers]
         self._tasks: list[asyncio.Task[None]] = []
 
     def recorded(self, event: RecordedEvent) -> None:
