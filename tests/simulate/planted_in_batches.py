@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from kedge.api.oam.rollout_status import BatchState
 from kedge.controllers.batch.rollouts import Rollouts
-from kedge.plan.batching import ending, in_place, rollout
+from kedge.plan.batching import batch_step, ending, in_place, rollout
 from kedge.plan.batching.batches import back
 from kedge.plan.batching.moves import Workload
 from kedge.plan.batching.states import RolloutEvent
@@ -23,7 +23,7 @@ from simulate.batching import batching
 
 _back = back
 _step = rollout.step
-_ready = rollout._BATCH_STATES[BatchState.ready]
+_ready = batch_step._BATCH_STATES[BatchState.ready]
 _write = Rollouts._write
 
 
@@ -47,13 +47,13 @@ async def one_batch_too_many(simulation: Simulation) -> None:
         plan = seen.plan if last is None else replace(seen.plan, batch_partition=last + 1, last_batch_to_rollout=None)
         return _ready(replace(seen, plan=plan), batch, now)
 
-    with patch.dict(rollout._BATCH_STATES, {BatchState.ready: ready}):
+    with patch.dict(batch_step._BATCH_STATES, {BatchState.ready: ready}):
         await batching(simulation)
 
 
 async def without_webhooks(simulation: Simulation) -> None:
     """Nobody is asked before a batch."""
-    with patch.object(rollout, "hooks", lambda *_: None):
+    with patch.object(rollout, "hooks", lambda *_: None), patch.object(batch_step, "hooks", lambda *_: None):
         await batching(simulation)
 
 
@@ -64,7 +64,10 @@ async def without_proof_of_batches(simulation: Simulation) -> None:
     def verified(seen: BatchRolloutInput, *_: Any) -> Any:
         return Move(RolloutEvent.batch_available, seen.status)
 
-    with patch.object(rollout, "_lost", lambda *_: None), patch.dict(rollout._BATCH_STATES, {verifying: verified}):
+    with (
+        patch.object(batch_step, "_lost", lambda *_: None),
+        patch.dict(batch_step._BATCH_STATES, {verifying: verified}),
+    ):
         await batching(simulation)
 
 

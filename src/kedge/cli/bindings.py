@@ -31,13 +31,8 @@ from kedge.kube.cache import Cache
 from kedge.kube.client import Client
 from kedge.kube.codec import metadata_of
 from kedge.kube.errors import Forbidden, NotFound
-from kedge.plan.aligning.binding_story import (
-    BindingStory,
-    binding_line,
-    cluster_line,
-    explained_binding,
-    explained_cluster,
-)
+from kedge.plan.aligning.binding_story import BindingStory
+from kedge.plan.aligning.binding_text import binding_line, cluster_line, explained_binding, explained_cluster
 from kedge.plan.aligning.refusing import work_name_of
 from kedge.plan.text import listed, natural
 

@@ -12,7 +12,8 @@ from kedge.api.karmada.keys import ALIGN, CLUSTER_POLICY_NAME, POLICY_NAME, POLI
 from kedge.api.karmada.policies import ClusterPropagationPolicy, PropagationPolicy
 from kedge.plan.aligning.beside import BesideInput, plan_beside
 from kedge.plan.aligning.beside_policies import PolicyName, asks_for_alignment, override_name, policy_name
-from kedge.plan.aligning.binding_story import BindingStory, PodShare, binding_line, explained_binding, tell_beside
+from kedge.plan.aligning.binding_story import BindingStory, PodShare, tell_beside
+from kedge.plan.aligning.binding_text import binding_line, explained_binding
 from kedge.plan.state import State
 from plan.aligning.test_beside import Case, Karmada
 

@@ -12,14 +12,8 @@ from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.keys import SEQUENCE
 from kedge.api.karmada.works import Work, WorkStatus
 from kedge.plan.aligning.binding import BindingInput, plan_binding
-from kedge.plan.aligning.binding_story import (
-    BindingStory,
-    PodShare,
-    binding_line,
-    cluster_line,
-    explained_binding,
-    tell_binding,
-)
+from kedge.plan.aligning.binding_story import BindingStory, PodShare, tell_binding
+from kedge.plan.aligning.binding_text import binding_line, cluster_line, explained_binding
 from kedge.plan.aligning.interpreter import calculate_template_hash as hash_of
 from kedge.plan.aligning.interpreter import revised
 from kedge.plan.aligning.ledger import Spec

@@ -8,30 +8,29 @@ has got to is in the status, so that a restart at any moment goes on from there.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from msgspec.structs import replace
 
-from kedge.api.oam.rollout_plan import HookType, OnDeadline, RolloutStrategy
+from kedge.api.oam.rollout_plan import HookType
 from kedge.api.oam.rollout_status import BatchState, RollingState, RolloutStatus
-from kedge.plan.batching.batches import batch_at, begun, current_batch, is_rewritten, planned, replanned
+from kedge.plan.batching.batch_step import rolling
+from kedge.plan.batching.batches import is_rewritten, planned
 from kedge.plan.batching.ending import abandoning, deleting, disowned, failing, finalising
 from kedge.plan.batching.gates import (
     applications_released,
     autoscalers,
     hooks,
-    metrics,
     route_recorded,
     services,
-    traffic,
 )
-from kedge.plan.batching.moves import Batch, Step, Verified, WorkloadRef, Workloads
+from kedge.plan.batching.moves import Step, Verified, WorkloadRef, Workloads
 from kedge.plan.batching.progress import without_future
 from kedge.plan.batching.records import asked_of_all, at_beginning, has_new_sources, with_records
-from kedge.plan.batching.rollout_waits import BatchCode, sentence, waiting_for
+from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
 from kedge.plan.batching.sizes import BadBatches
-from kedge.plan.batching.spec_rules import create_problems, fixed_part, remembered_problems
+from kedge.plan.batching.spec_rules import fixed_part
 from kedge.plan.batching.states import ENDED, RolloutEvent, has_moved, is_others
 from kedge.plan.batching.steps import (
     Act,
@@ -40,14 +39,13 @@ from kedge.plan.batching.steps import (
     Hold,
     Move,
     Next,
-    Note,
     answer,
     failed,
+    invalid_plan,
     invalid_references,
     known,
     not_located,
 )
-from kedge.plan.moving.wait import Wait
 
 ADOPTED: Final = "another controller began it: it begins again, from what its pods show"
 _LEAVING: Final = (RollingState.failing, RollingState.abandoning, RollingState.deleting)
@@ -164,7 +162,7 @@ def _missing_source(workloads: Workloads) -> WorkloadRef | None:
 
 
 def _verifying(seen: BatchRolloutInput, now: datetime) -> Next:
-    if (missing := not_located(seen) or _invalid(seen)) is not None:
+    if (missing := not_located(seen) or invalid_plan(seen)) is not None:
         return missing
     workloads, moves = known(seen)
     found = moves.verify(workloads, seen.plan, seen.status)
@@ -178,17 +176,6 @@ def _not_to_be_created(seen: BatchRolloutInput, now: datetime) -> Next | None:
     if seen.plan.paused:
         return Hold(waiting_for("the rollout", BatchCode.paused))
     return hooks(seen, HookType.initialize_rollout, RollingState.initializing, now)
-
-
-def _invalid(seen: BatchRolloutInput) -> Next | None:
-    """A plan that is not valid holds the rollout where it is, until somebody corrects it."""
-    problems = [
-        *create_problems(seen.plan, seen.identity.namespace),
-        *remembered_problems(seen.plan, seen.status),
-    ]
-    if not problems:
-        return invalid_references(seen)
-    return Hold(waiting_for("the plan", BatchCode.invalid, *(f"{one.path}: {one.message}" for one in problems)))
 
 
 def _sized(seen: BatchRolloutInput, found: Verified) -> Next:
@@ -227,137 +214,15 @@ def _initializing(seen: BatchRolloutInput, now: datetime) -> Next:
     return answer(seen, found, lambda: Move(RolloutEvent.initialized, seen.status))
 
 
-# Batches
-
-
-def _rolling(seen: BatchRolloutInput, now: datetime) -> Next:
-    if (missing := not_located(seen)) is not None:
-        return missing
-    if seen.plan.paused:
-        return Hold(waiting_for("the rollout", BatchCode.paused))
-    if (invalid := _invalid(seen)) is not None:
-        return invalid
-    batch = current_batch(seen.plan, seen.status, is_scale=seen.is_scale)
-    return _BATCH_STATES[seen.status.batch_rolling_state or BatchState.initializing](seen, batch, now)
-
-
-def _batch_initializing(seen: BatchRolloutInput, batch: Batch, now: datetime) -> Next:
-    """A batch begins only while those before it are still available, and when everybody agrees."""
-    if batch.index and (lost := _lost(seen, batch.index - 1)) is not None:
-        return lost
-    if (contested := autoscalers(seen)) is not None:
-        return contested
-    if (asked := hooks(seen, HookType.pre_batch_rollout, BatchState.initializing, now, batch.index)) is not None:
-        return asked
-    return Move(RolloutEvent.batch_initialized, replace(seen.status, batch_started_at=now, batch_available_at=None))
-
-
-def _lost(seen: BatchRolloutInput, index: int) -> Next | None:
-    workloads, moves = known(seen)
-    before = batch_at(seen.plan, seen.status, index, is_scale=seen.is_scale)
-    found = moves.check(workloads, seen.status, before)
-    return Hold(replace(found.wait, code=BatchCode.proof_lost)) if found.wait is not None else None
-
-
-def _batch_rolling(seen: BatchRolloutInput, batch: Batch, now: datetime) -> Next:
-    workloads, moves = known(seen)
-    number, next_pod = begun(batch, seen.status.batch_started_at, now)
-    part = replace(batch, goal=batch.before + (number if batch.goal >= batch.before else -number))
-    found = moves.roll(workloads, seen.status, part)
-    if (shifted := _traffic_before(seen, found, part, batch, now)) is not None:
-        return shifted
-    if found.is_done and next_pod is not None:
-        interval, size = batch.spec.instance_interval or 0, abs(batch.goal - batch.before)
-        wait = waiting_for(f"batch {batch.index}", BatchCode.interval, moved=number, size=size, seconds=interval)
-        return Hold(wait, next_pod)
-    rolled = replace(seen.status, upgraded_replicas=batch.goal)
-    return _within_deadline(seen, now, answer(seen, found, lambda: Move(RolloutEvent.batch_rolled, rolled)))
-
-
-def _traffic_before(seen: BatchRolloutInput, found: Step, part: Batch, batch: Batch, now: datetime) -> Next | None:
-    """Pods are taken away only when their traffic has gone; the target is there already if it comes first."""
-    takes_away = any(write.takes_away for write in found.writes) and not found.makes_room
-    if not takes_away or seen.is_scale or batch.strategy is RolloutStrategy.decrease_first:
-        return None
-    return traffic(seen, part.goal, batch, now)
-
-
-def _batch_verifying(seen: BatchRolloutInput, batch: Batch, now: datetime) -> Next:
-    workloads, moves = known(seen)
-    found = moves.check(workloads, seen.status, batch)
-    if not found.is_done:
-        if seen.status.batch_available_at is not None:
-            return Note(replace(seen.status, batch_available_at=None))  # what was measured since says nothing
-        return _within_deadline(seen, now, answer(seen, found, Ended))
-    shifted = None if seen.is_scale else traffic(seen, batch.goal, batch, now)
-    return shifted or metrics(seen, batch, now) or Move(RolloutEvent.batch_available, seen.status)
-
-
-def _batch_failed(seen: BatchRolloutInput, batch: Batch, now: datetime) -> Next:  # noqa: ARG001
-    """The event that leads here leads out of the batches as well: somebody else wrote this state."""
-    return failed(seen, f"batch {batch.index} failed its verification")
-
-
-def _batch_finalizing(seen: BatchRolloutInput, batch: Batch, now: datetime) -> Next:
-    if (asked := hooks(seen, HookType.post_batch_rollout, BatchState.finalizing, now, batch.index)) is not None:
-        return asked
-    if batch.index + 1 >= len(seen.status.batches):
-        return Move(RolloutEvent.all_batches_finished, seen.status)
-    return Move(RolloutEvent.batch_finished, seen.status)
-
-
-def _batch_ready(seen: BatchRolloutInput, batch: Batch, now: datetime) -> Next:  # noqa: ARG001
-    """The next batch may roll, unless it is behind the partition. One that was lowered only holds."""
-    last, number = seen.plan.last_batch, len(seen.status.batches)
-    if last is not None and last <= batch.index:
-        return Hold(waiting_for("the rollout", BatchCode.last_batch, batch=batch.index, batches=number))
-    return _with_later_batches(seen) or Move(RolloutEvent.batch_approved, seen.status)
-
-
-def _with_later_batches(seen: BatchRolloutInput) -> Next | None:
-    """Batches that have not begun may be changed."""
-    try:
-        batches = replanned(seen.plan, seen.status, is_scale=seen.is_scale)
-    except BadBatches as error:
-        return Hold(waiting_for("the plan", BatchCode.invalid, str(error)))
-    return Note(replace(seen.status, batches=batches)) if batches != seen.status.batches else None
-
-
-def _within_deadline(seen: BatchRolloutInput, now: datetime, found: Next) -> Next:
-    """A wait of a batch ends at its deadline, if it has one."""
-    seconds, since = seen.plan.progress_deadline_seconds, seen.status.batch_started_at
-    if not isinstance(found, Hold) or seconds is None or since is None:
-        return found
-    deadline = since + timedelta(seconds=seconds)
-    if now < deadline:
-        return replace(found, until=min(found.until or deadline, deadline))
-    if seen.plan.on_deadline is OnDeadline.hold:
-        return Hold(waiting_for(found.wait.unit, BatchCode.deadline, *_reported(found.wait), seconds=seconds))
-    late = f"batch {seen.status.current_batch} was not available within {seconds} s"
-    return failed(seen, f"{late}: {sentence(found.wait)}")
-
-
-def _reported(wait: Wait) -> tuple[str, ...]:
-    return tuple(one.reported for one in wait.blockers)
-
-
 _STATES: Final[Mapping[RollingState, Callable[[BatchRolloutInput, datetime], Next]]] = {
     RollingState.locating: _locating,
     RollingState.verifying: _verifying,
     RollingState.initializing: _initializing,
-    RollingState.rolling: _rolling,
+    RollingState.rolling: rolling,
     RollingState.finalising: finalising,
     RollingState.failing: failing,
     RollingState.abandoning: abandoning,
     RollingState.deleting: deleting,
     RollingState.succeeded: _ended,
     RollingState.failed: _ended,
-}
-_BATCH_STATES: Final[Mapping[BatchState, Callable[[BatchRolloutInput, Batch, datetime], Next]]] = {
-    BatchState.initializing: _batch_initializing,
-    BatchState.rolling: _batch_rolling,
-    BatchState.verifying: _batch_verifying,
-    BatchState.verify_failed: _batch_failed,
-    BatchState.finalizing: _batch_finalizing,
-    BatchState.ready: _batch_ready,
 }

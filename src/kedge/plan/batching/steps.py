@@ -16,6 +16,7 @@ from kedge.plan.batching.autoscalers import Autoscaler
 from kedge.plan.batching.hooks import HookCall, HookIdentity
 from kedge.plan.batching.moves import Moves, Step, Workloads, Write
 from kedge.plan.batching.rollout_waits import BatchCode, waiting_for
+from kedge.plan.batching.spec_rules import create_problems, remembered_problems
 from kedge.plan.batching.states import RolloutEvent
 from kedge.plan.fields import Object
 from kedge.plan.moving.wait import Wait
@@ -171,6 +172,17 @@ def not_located(seen: BatchRolloutInput) -> Next | None:
     if seen.problem:
         return failed(seen, seen.problem)
     return invalid_references(seen) or Hold(seen.wait or waiting_for("the target", BatchCode.missing))
+
+
+def invalid_plan(seen: BatchRolloutInput) -> Next | None:
+    """A plan that is not valid holds the rollout where it is, until somebody corrects it."""
+    problems = [
+        *create_problems(seen.plan, seen.identity.namespace),
+        *remembered_problems(seen.plan, seen.status),
+    ]
+    if not problems:
+        return invalid_references(seen)
+    return Hold(waiting_for("the plan", BatchCode.invalid, *(f"{one.path}: {one.message}" for one in problems)))
 
 
 def invalid_references(seen: BatchRolloutInput) -> Hold | None:
