@@ -118,7 +118,7 @@ def test_a_wait_that_is_no_time_is_refused(wait: str) -> None:
 
 
 @pytest.mark.parametrize(("typed", "answer"), [("\n", True), ("y\n", True), ("no\n", False), ("\x04", False)])
-@pytest.mark.parametrize("asks", [demo_staged._at_once, demo_staged._at_leisure])
+@pytest.mark.parametrize("asks", [demo_staged._ask_in_virtual_time, demo_staged._ask_on_terminal])
 async def test_somebody_at_a_terminal_is_asked(
     asks: demo_staged.Approving, typed: str, answer: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

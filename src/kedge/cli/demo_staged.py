@@ -56,7 +56,7 @@ def run(*, virtual: bool, wait: str | None, yes: bool) -> None:
     """Run the demo. Fails if anything unexpected happens."""
     wait = wait or (_VIRTUAL_WAIT if virtual else _REAL_WAIT)
     _check(wait)
-    asks = _for_you if yes or not sys.stdin.isatty() else _at_once if virtual else _at_leisure
+    asks = _for_you if yes or not sys.stdin.isatty() else _ask_in_virtual_time if virtual else _ask_on_terminal
 
     async def telling() -> None:
         loop = asyncio.get_running_loop()
@@ -114,7 +114,7 @@ class StagedDemo:
             async with self._demo.watching(ClusterResourcePlacement, ClusterStagedUpdateRun, ClusterApprovalRequest):
                 await self._place()
                 await self._release()
-                await self._wait_it_out()
+                await self._show_canaries()
                 if not await self._ask():
                     return
                 await self._finish()
@@ -149,7 +149,7 @@ class StagedDemo:
         self._expect_only("app:2", *STAGING)
         self._draw(await self._story("release-2"))
 
-    async def _wait_it_out(self) -> None:
+    async def _show_canaries(self) -> None:
         wanted = parse_duration(self._wait)
         self._demo.heading(f"{self._wait} later the canaries get it, one after the other; and then somebody is asked.")
         if not await self._seen.until(self._asks, wanted.total_seconds() + TIMEOUT):
@@ -278,13 +278,13 @@ async def _for_you(show: DemoFleet) -> bool:
     return True
 
 
-async def _at_once(show: DemoFleet) -> bool:
+async def _ask_in_virtual_time(show: DemoFleet) -> bool:
     """Ask while virtual time stands still."""
     show.out.print(_QUESTION, end="")
     return _is_yes(sys.stdin.readline())
 
 
-async def _at_leisure(show: DemoFleet) -> bool:
+async def _ask_on_terminal(show: DemoFleet) -> bool:
     """Ask while the fleet goes on. Not in a thread: one that waits for input cannot be stopped."""
     loop, answered = asyncio.get_running_loop(), asyncio.Event()
     show.out.print(_QUESTION, end="")

@@ -68,7 +68,7 @@ def _show(result: GroupsResult, group: GroupPreview, times: Durations, out: Cons
     out.print(Text(_title(group), "bold"))
     if group.moves:
         draw(_waves(group), out, indent=2)
-    print_lines([*_ending(result, group), *_left(group), *_went_by(group, times)], out)
+    print_lines([*_ending(result, group), *_left(group), *_assumed_times(group, times)], out)
 
 
 def _title(group: GroupPreview) -> str:
@@ -125,7 +125,7 @@ def _left(group: GroupPreview) -> Iterator[str]:
     yield from group.problems
 
 
-def _went_by(group: GroupPreview, times: Durations) -> Iterator[str]:
+def _assumed_times(group: GroupPreview, times: Durations) -> Iterator[str]:
     """How long pods were assumed to take, and how that is known."""
     known = {zone: times.of(zone) for zone in _zones(group) if zone not in times.failing}
     for expected, same in groupby(sorted(known, key=lambda zone: _known(known[zone])), key=lambda zone: known[zone]):

@@ -86,7 +86,7 @@ def _show_course(result: PreviewResult, course: PlacementPreview, worst: Placeme
         draw(_stages(course.stages), out, indent=2)
     if course.moves:
         draw(_waves(course), out, indent=2)
-    print_lines([*_ending(result, course, worst), *_left(course), *_went_by(result, course)], out)
+    print_lines([*_ending(result, course, worst), *_left(course), *_assumed_times(result, course)], out)
 
 
 def _title(course: PlacementPreview) -> str:
@@ -171,7 +171,7 @@ def _why(stay: StuckCluster) -> str:
     return stay.why.removeprefix(f"{stay.cluster} ")
 
 
-def _went_by(result: PreviewResult, course: PlacementPreview) -> Iterator[str]:
+def _assumed_times(result: PreviewResult, course: PlacementPreview) -> Iterator[str]:
     """How long clusters were assumed to take, and how that is known."""
     names = dict.fromkeys(move.cluster for move in course.moves if move.what is not MoveKind.removed)
     known = {name: result.times.of(name) for name in names}

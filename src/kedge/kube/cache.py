@@ -66,7 +66,7 @@ class Cache(Generic[T]):
             self.codec,
             Sink(
                 self._wants,
-                self._trim,
+                self._transformed,
                 self._versions.list_begins,
                 self._replace,
                 self._take,
@@ -186,12 +186,12 @@ class Cache(Generic[T]):
             found = await self._client.get(self.codec, name, namespace)
         except NotFound:
             if before is not None:
-                self._forget_ahead(key, self.codec.meta(before))
+                self._forget_deleted(key, self.codec.meta(before))
         else:
-            self._keep_ahead(key, found)
+            self._keep_direct_read(key, found)
         self._versions.settle(key)
 
-    def _keep_ahead(self, key: Key, found: T) -> None:
+    def _keep_direct_read(self, key: Key, found: T) -> None:
         """Keep an object read directly, unless the watch was faster, or the selectors may exclude it."""
         meta = self.codec.meta(found)
         old = self._store.get(key)
@@ -205,9 +205,9 @@ class Cache(Generic[T]):
             self._forget(key)
         elif not self._is_filtered or old is not None:
             self._versions.read_ahead(meta)
-            self._keep(key, self._trim(found))
+            self._keep(key, self._transformed(found))
 
-    def _forget_ahead(self, key: Key, before: ObjectMeta) -> None:
+    def _forget_deleted(self, key: Key, before: ObjectMeta) -> None:
         """Remove an object that the server no longer has. One that took its name since stays."""
         self._versions.found_gone(before)
         shown = self._store.get(key)
@@ -219,7 +219,7 @@ class Cache(Generic[T]):
     def _wants(self, found: T) -> bool:
         return self._only is None or self._only(found)
 
-    def _trim(self, found: T, before: T | None = None) -> T:
+    def _transformed(self, found: T, before: T | None = None) -> T:
         """What is kept of an object."""
         kept = found if self._transform is None else self._transform(found)
         share(kept, before)
@@ -261,7 +261,7 @@ class Cache(Generic[T]):
         elif not self._wants(found):
             self._forget(key)
         else:
-            self._keep(key, self._trim(found, self._store.get(key)))
+            self._keep(key, self._transformed(found, self._store.get(key)))
 
     def _take_unreadable(self, found: Unreadable) -> str:
         """An object that cannot be read counts as absent: nobody may decide on its earlier state."""

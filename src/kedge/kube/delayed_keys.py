@@ -37,8 +37,8 @@ class DelayedKeys(Generic[K]):
         self._sequence += 1
         entry = self._entries[key] = (due, self._sequence, key)
         heapq.heappush(self._heap, entry)
-        self._sweep()
-        self._arm()
+        self._drop_replaced()
+        self._set_timer()
 
     def cancel(self, key: K) -> None:
         """The key is not due any more."""
@@ -51,13 +51,13 @@ class DelayedKeys(Generic[K]):
             self._timer.cancel()
             self._timer = None
 
-    def _sweep(self) -> None:
+    def _drop_replaced(self) -> None:
         # Replaced entries would otherwise stay until they are due. Rebuilding at half keeps the cost at O(1) each.
         if len(self._heap) > 64 and len(self._heap) > 2 * len(self._entries):
             self._heap = [entry for entry in self._heap if self._entries.get(entry[2]) is entry]
             heapq.heapify(self._heap)
 
-    def _arm(self) -> None:
+    def _set_timer(self) -> None:
         if not self._heap:
             return
         due = self._heap[0][0]
@@ -77,4 +77,4 @@ class DelayedKeys(Generic[K]):
             if self._entries.get(key) is entry:
                 del self._entries[key]
                 self._on_due(key)
-        self._arm()
+        self._set_timer()

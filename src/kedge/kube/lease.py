@@ -128,7 +128,7 @@ class Election:
         while True:
             try:
                 async with asyncio.timeout(self._patience):
-                    pause = await self._bid()
+                    pause = await self._try_to_acquire()
                 backoff.reset()
             except (Conflict, AlreadyExists):
                 pause = self._retry  # someone else was faster
@@ -141,7 +141,7 @@ class Election:
                 return
             await asyncio.sleep(pause)
 
-    async def _bid(self) -> float:
+    async def _try_to_acquire(self) -> float:
         """Take the lease if it is free; else how long to wait before looking again."""
         started = self._ticks()
         lease = await self._record.look(self._ticks)

@@ -118,7 +118,7 @@ class Queue:
         elif key in self._working:
             self._again[key] = max(priority, self._again.get(key, priority))
         else:
-            self._line_up(key, priority)
+            self._enqueue(key, priority)
 
     def retry(self, key: Key, longest: float = math.inf) -> float:
         """Add the key again after a failure, with backoff, at its priority. Returns the delay."""
@@ -156,7 +156,7 @@ class Queue:
         if self._per_cluster is not None:
             self._make_room(key.cluster)
         if self._again and (priority := self._again.pop(key, None)) is not None:
-            self._line_up(key, priority)
+            self._enqueue(key, priority)
 
     def close(self) -> None:
         """Hand out nothing more. Waiting keys are dropped: the next start finds them again."""
@@ -170,13 +170,13 @@ class Queue:
     def _on_due(self, key: Key) -> None:
         self.add(key, priority=self._later.pop(key))
 
-    def _line_up(self, key: Key, priority: int) -> None:
+    def _enqueue(self, key: Key, priority: int) -> None:
         held = self._ready.get(key)
         if held is None:
             self.adds += 1
             since = self._now()
         elif held < priority:
-            since = self._step_out(key, held)
+            since = self._withdraw(key, held)
         else:
             return
         self._ready[key] = priority
@@ -195,7 +195,7 @@ class Queue:
         self._turns = [self._levels[level] for level in sorted(self._levels, reverse=True)]
         return turns
 
-    def _step_out(self, key: Key, priority: int) -> float:
+    def _withdraw(self, key: Key, priority: int) -> float:
         turns = self._levels[priority]
         line = turns[key.cluster]
         since = line.pop(key)
@@ -205,11 +205,11 @@ class Queue:
 
     def _take(self) -> Key | None:
         for turns in self._turns:
-            if turns and (cluster := self._whose_turn(turns)) is not None:
-                return self._hand_out(turns, cluster)
+            if turns and (cluster := self._next_cluster(turns)) is not None:
+                return self._dequeue(turns, cluster)
         return None
 
-    def _whose_turn(self, turns: Turns) -> str | None:
+    def _next_cluster(self, turns: Turns) -> str | None:
         limit = self._per_cluster
         first = next(iter(turns))
         if limit is None or self._busy.get(first, 0) < limit:
@@ -217,7 +217,7 @@ class Queue:
         # Clusters without room keep their place, and are few: at most workers / per_cluster.
         return next((cluster for cluster in turns if self._busy.get(cluster, 0) < limit), None)
 
-    def _hand_out(self, turns: Turns, cluster: str) -> Key:
+    def _dequeue(self, turns: Turns, cluster: str) -> Key:
         line = turns[cluster]
         key, since = line.popitem(last=False)
         if line:

@@ -93,7 +93,7 @@ class Other:
 
 
 def requests(*links: Counting) -> int:
-    """How many there were, but for rehearsals and questions whether the server is there."""
+    """How many there were, but for dry runs and questions whether the server is there."""
     return sum(len(one.writes) + sum(path != "/version" for path in one.reads) for one in links)
 
 

@@ -99,7 +99,7 @@ class Members:
     async def _join(self, member: MemberCluster) -> Outcome:
         member = await self._mark(member)
         try:
-            await self._give_place(member)
+            await self._prepare_hub_for(member)
         except NotReady as error:
             await self._show(member, str(error))
             return Outcome.done
@@ -122,7 +122,7 @@ class Members:
         marks = {"labels": dict(membership.member_labels(member)), "finalizers": list(finalizers)}
         return await self._patch(member, {"metadata": marks})
 
-    async def _give_place(self, member: MemberCluster) -> None:
+    async def _prepare_hub_for(self, member: MemberCluster) -> None:
         if problem := membership.member_name_problem(member.metadata.name):
             raise NotReady(problem)
         await self._ensure_namespace(member)
@@ -202,7 +202,7 @@ class Members:
             await self._let_go(member)
             return Outcome.done
         if namespace.metadata.deletion_timestamp is None:
-            wait = await self._farewell(member)
+            wait = await self._ask_to_leave(member)
             if wait > 0:
                 return Outcome.again(after=wait)
             # An agent that lives after all must not take their going for an order to remove what they placed.
@@ -212,7 +212,7 @@ class Members:
         await self._free_works(namespace.metadata.name)
         return Outcome.again(after=_GONE_AFTER)  # it wakes us when it is gone, if the cache has ever shown it
 
-    async def _farewell(self, member: MemberCluster) -> float:
+    async def _ask_to_leave(self, member: MemberCluster) -> float:
         """Tell the agent, and give the seconds it still has to answer; 0 once there is nothing to wait for."""
         wanted = membership.internal_member_cluster(member, membership.LEAVE)
         meta = wanted.metadata

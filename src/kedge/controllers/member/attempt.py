@@ -129,7 +129,7 @@ class WorkAttempt:
         self._unsupported = unsupported(memory.strategy)
         self._mirrors = mirror is not None and mirror.type is ReportBackType.mirror
         self._writer = Writer(member, memory.owner, memory.strategy)
-        self._rehearsal = Writer(member, memory.owner, memory.strategy, rehearses=True)
+        self._dry_run_writer = Writer(member, memory.owner, memory.strategy, dry_run=True)
 
     async def results(
         self, record: Record, known: Set[ObjectKey], refused: Set[ObjectKey], now: datetime
@@ -144,7 +144,7 @@ class WorkAttempt:
         await record([one for one in placed if one.identity not in listed])
         for wave in apply_batches(placed):
             doubtful = [one for one in wave if one.identity in doubted]
-            found |= await self._rehearse(doubtful, record)
+            found |= await self._try_dry_run(doubtful, record)
             found |= self._unchanged(one for one in wave if one.identifier.ordinal not in found)
             rest = [one for one in wave if one.identifier.ordinal not in found]
             await record([one for one in rest if one.identity in known and await self._is_gone(one)])
@@ -172,9 +172,11 @@ class WorkAttempt:
         shows, find = self._objects.shows, self._objects.get
         return await shows(placed.resource) and find(placed.resource, placed.name, placed.namespace) is None
 
-    async def _rehearse(self, doubtful: list[DesiredObject], record: Record) -> dict[int, ApplyResult]:
+    async def _try_dry_run(self, doubtful: list[DesiredObject], record: Record) -> dict[int, ApplyResult]:
         """What is still refused. It is not written down, or it would be written down and crossed out for ever."""
-        said = await gather((partial(self._rehearsal.write, one, expected=False) for one in doubtful), at_most=AT_MOST)
+        said = await gather(
+            (partial(self._dry_run_writer.write, one, expected=False) for one in doubtful), at_most=AT_MOST
+        )
         await record([one for one, end in zip(doubtful, said, strict=True) if isinstance(end, Written)])
         refusals = zip(doubtful, said, strict=True)
         return _by_ordinal([not_applied(one, end) for one, end in refusals if isinstance(end, Refusal)])
@@ -225,7 +227,7 @@ class WorkAttempt:
         """Write, or put back: that not too often."""
         repairs = self._is_repair(placed)
         if repairs and self._repairs.wait(placed.identity) > 0:
-            would = await self._rehearsal.write(placed, expected=True)
+            would = await self._dry_run_writer.write(placed, expected=True)
             return await self._hold(placed) if isinstance(would, Written) and would.changed else would
         end = await self._writer.write(placed, expected=expected, known=self._record(placed).known(shown))
         if repairs and isinstance(end, Written) and end.changed:

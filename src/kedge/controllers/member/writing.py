@@ -45,12 +45,12 @@ class Written(Struct, frozen=True):
 class Writer:
     """Writes the objects of one Work, for its AppliedWork."""
 
-    def __init__(self, client: Client, owner: WorkOwner, strategy: ApplyStrategy, *, rehearses: bool = False) -> None:
-        """One that `rehearses` writes nothing: the member only says what would come of it."""
+    def __init__(self, client: Client, owner: WorkOwner, strategy: ApplyStrategy, *, dry_run: bool = False) -> None:
+        """One that does a `dry_run` writes nothing: the member only says what would come of it."""
         self._client = client
         self._owner = owner
         self._strategy = strategy
-        self._rehearses = rehearses
+        self._is_dry_run = dry_run
 
     async def write(self, placed: DesiredObject, *, expected: bool, known: Untyped | None = None) -> Written | Refusal:
         """Bring the object to what the manifest asks for.
@@ -113,11 +113,11 @@ class Writer:
         if asked.wanted is None:
             return await self._apply(asked)
         kind = untyped(asked.placed.resource)
-        return await self._client.create(kind, asked.wanted, manager=MANAGER, dry_run=self._rehearses)
+        return await self._client.create(kind, asked.wanted, manager=MANAGER, dry_run=self._is_dry_run)
 
     async def _bring(self, asked: _Asked, live: Untyped) -> Written:
         if asked.wanted is None:
-            ready = await self._hand_over(asked, live)
+            ready = await self._migrate_to_server_side(asked, live)
             applied = await self._apply(asked, ready)
             return Written(applied, changed=content_of(applied) != content_of(live))
         patch = difference(live, merged_object(asked.placed.resource, asked.wanted, live, self._owner))
@@ -125,10 +125,10 @@ class Writer:
             return Written(live, changed=False)
         return Written(await self._patch(asked.placed, live, MergePatch(patch)), changed=True)
 
-    async def _hand_over(self, asked: _Asked, live: Untyped) -> Untyped:
+    async def _migrate_to_server_side(self, asked: _Asked, live: Untyped) -> Untyped:
         """What client-side apply left: what is no longer asked for, its annotation, and the fields it owns."""
         placed = asked.placed
-        if self._rehearses:
+        if self._is_dry_run:
             return live
         if LAST_APPLIED in (live["metadata"].get("annotations") or {}):
             bare = without_last_applied(merged_object(placed.resource, asked.config, live, self._owner))
@@ -150,7 +150,7 @@ class Writer:
             resource_version=metadata.get("resourceVersion"),
             # Client-side apply asks nobody either: what is too large for it must not fail where the rest does not.
             force=self._strategy.type is ApplyType.client_side_apply or (config is not None and config.force),
-            dry_run=self._rehearses,
+            dry_run=self._is_dry_run,
         )
 
     async def _patch(self, placed: DesiredObject, live: Untyped, patch: MergePatch | JsonPatch) -> Untyped:
@@ -162,7 +162,7 @@ class Writer:
             uid=live["metadata"]["uid"],
             resource_version=live["metadata"]["resourceVersion"],
             manager=MANAGER,
-            dry_run=self._rehearses,
+            dry_run=self._is_dry_run,
         )
 
 

@@ -61,11 +61,11 @@ class RecentEvictions:
         """A pod changed."""
         meta = change.object.metadata
         kept = self._pods.get(key_of(meta))
-        if kept is not None and _shows_it_gone(change, kept):
+        if kept is not None and _shows_pod_gone(change, kept):
             del self._pods[key_of(meta)]
 
 
-def _shows_it_gone(change: Change[Pod], kept: _Remembered) -> bool:
+def _shows_pod_gone(change: Change[Pod], kept: _Remembered) -> bool:
     """Whether a change shows that the pod went. A cache may lag, and show what was before the decision."""
     meta = change.object.metadata
     if 0 < as_number(meta.resource_version) < kept.version:

@@ -84,7 +84,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._writable: asyncio.Future[None] | None = None
         self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._rings = 0.0
+        self._timer_due = 0.0
 
     # For callers
 
@@ -97,7 +97,7 @@ class HttpConnection(asyncio.BufferedProtocol):
                 raise HungUp from self._lost_with
         waiter = self._begin(asked, incoming)
         self._deadline = deadline
-        if deadline is not None and (self._timer is None or self._rings > deadline):
+        if deadline is not None and (self._timer is None or self._timer_due > deadline):
             self._set_timer(deadline)
         try:
             if len(asked.body) <= PART:
@@ -160,10 +160,10 @@ class HttpConnection(asyncio.BufferedProtocol):
     def _set_timer(self, deadline: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._rings = deadline
-        self._timer = self._loop.call_at(deadline, self._ring)
+        self._timer_due = deadline
+        self._timer = self._loop.call_at(deadline, self._on_timer)
 
-    def _ring(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
         if self._deadline is None:
             return

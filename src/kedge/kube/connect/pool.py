@@ -150,9 +150,9 @@ class Pool:
                     await self._turn()
                     if (connection := self._kept()) is not None:
                         return connection
-                return await self._dialled()
+                return await self._new_connection()
 
-    async def _dialled(self) -> HttpConnection:
+    async def _new_connection(self) -> HttpConnection:
         """A new connection. A pool that was closed in the meantime has no use for it."""
         self._dialling += 1
         try:
@@ -192,16 +192,16 @@ class Pool:
         connection.idle_since = self._loop.time()
         self._idle.append(connection)
         if self._sweeper is None:
-            self._sweeper = self._loop.call_later(self._keep_alive, self._sweep)
+            self._sweeper = self._loop.call_later(self._keep_alive, self._close_idle)
 
-    def _sweep(self) -> None:
+    def _close_idle(self) -> None:
         """Close what has been idle for too long. The longest idle come first."""
         self._sweeper = None
         now = self._loop.time()
         while self._idle and self._idle[0].idle_since + self._keep_alive <= now:
             self._idle.pop(0).close()
         if self._idle:
-            self._sweeper = self._loop.call_at(self._idle[0].idle_since + self._keep_alive, self._sweep)
+            self._sweeper = self._loop.call_at(self._idle[0].idle_since + self._keep_alive, self._close_idle)
 
 
 class Pools:

@@ -163,7 +163,7 @@ class Renewal:
 
     async def obtain(self) -> IssuedIdentity:
         """The token to use now: the one at hand, the one that is kept, or the next."""
-        await self._take_what_is_kept()
+        await self._use_saved_token()
         now, token = self._clock.now(), self._token
         if now >= token.expires:
             at = f"{token.expires:%Y-%m-%dT%H:%M:%SZ}"
@@ -173,7 +173,7 @@ class Renewal:
             await self._keep(token)
         return IssuedIdentity(_identity(token), token.expires, token.renew_at)
 
-    async def _take_what_is_kept(self) -> None:
+    async def _use_saved_token(self) -> None:
         with suppress(CredentialsFailed):
             kept = service_token(await self._read())
             if kept is not None and kept.expires > self._token.expires:

@@ -75,7 +75,7 @@ def _taken(binding: AnyBinding, others: Iterable[AnyBinding], works: Iterable[Wo
     own_works, other_works = _split(works, binding)
     wanted = {one.name for one in binding.spec.clusters}
     owners = [_owner(one) for one in other_works if cluster_of(one) in wanted]
-    first = min((*(one for one in others if _is_rival(one, binding)), binding), key=_age)
+    first = min((*(one for one in others if _is_for_same_resource(one, binding)), binding), key=_age)
     if not owners and not own_works and first is not binding:
         owners = [_title(first)]
     if not owners:
@@ -93,7 +93,7 @@ def _split(works: Iterable[Work], binding: AnyBinding) -> tuple[list[Work], list
     return own, other
 
 
-def _is_rival(other: AnyBinding, binding: AnyBinding) -> bool:
+def _is_for_same_resource(other: AnyBinding, binding: AnyBinding) -> bool:
     """Whether another binding is for the same resource, and may be."""
     if other.metadata.name == binding.metadata.name or other.metadata.deletion_timestamp is not None:
         return False

@@ -172,7 +172,7 @@ def give_back(
     another Application stays with that.
     """
     taken = [(one, found) for one in sorted(autoscalers, key=_ref) if (found := _taken(one, claim, remembered))]
-    heir = None if target is None else _heir(taken, target, application)
+    heir = None if target is None else _autoscaler_of_target(taken, target, application)
     return tuple(_resume(one, found.before, target if one is heir else None) for one, found in taken)
 
 
@@ -187,7 +187,9 @@ def _taken(one: Autoscaler, claim: str, remembered: Sequence[Remembered]) -> _Me
     return _memory(kept[0], claim) if kept else None
 
 
-def _heir(taken: Sequence[tuple[Autoscaler, _Memory]], target: WorkloadRef, application: str) -> Autoscaler | None:
+def _autoscaler_of_target(
+    taken: Sequence[tuple[Autoscaler, _Memory]], target: WorkloadRef, application: str
+) -> Autoscaler | None:
     """The autoscaler that scales the target from now on: two would fight."""
     if any(_as_before(one, found).scales(target) for one, found in taken):
         return None

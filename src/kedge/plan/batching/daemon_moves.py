@@ -119,7 +119,7 @@ class DaemonMoves(Struct, frozen=True):
         claim = claimed_by(target) or seen.claim
         if not has_template(self.handler, target, source, claim):
             return write_frozen(self.handler, target, source, claim)
-        return self._walk_back(seen, batch)
+        return self._revert_in_budget(seen, batch)
 
     def ready_pods(self, seen: Workloads) -> int:
         """How many pods of the target are ready. None is known to be while its status is of before a change."""
@@ -157,7 +157,7 @@ class DaemonMoves(Struct, frozen=True):
             return waiting(target, MoveCode.strategy_changed)
         return count_daemons(target, seen.now) or waiting(target, MoveCode.not_observed)
 
-    def _walk_back(self, seen: Workloads, batch: Batch) -> Step:
+    def _revert_in_budget(self, seen: Workloads, batch: Batch) -> Step:
         found = self._look(seen)
         if isinstance(found, Step):
             return found

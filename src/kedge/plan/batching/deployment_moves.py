@@ -97,7 +97,7 @@ class DeploymentMoves(Struct, frozen=True):
         if (step := unreported(seen.target)) is not None:
             return step
         there = [one for one in seen.sources if one.obj is not None]
-        steps = [patched(one, annotation_patch(claim=claim), _left_patch(one, None)) for one in there]
+        steps = [patched(one, annotation_patch(claim=claim), _left_by_patch(one, None)) for one in there]
         steps.append(patched(seen.target, annotation_patch(claim=claim), resumed(self.handler, seen.target)))
         writes = tuple(write for step in steps for write in step.writes)
         return Step(writes) if writes else self._balanced(seen, status)
@@ -310,10 +310,10 @@ class DeploymentMoves(Struct, frozen=True):
 def _released(one: Workload, left_by: str | None, *, thawed: bool) -> tuple[Write, ...]:
     """Without the claim; without the note of who froze it, if it is as was asked for; else with one of who left it."""
     notes = annotation_patch(claim=None, frozen=None) if thawed else annotation_patch(claim=None)
-    return patched(one, notes, _left_patch(one, left_by)).writes
+    return patched(one, notes, _left_by_patch(one, left_by)).writes
 
 
-def _left_patch(one: Workload, left_by: str | None) -> dict[str, Any]:
+def _left_by_patch(one: Workload, left_by: str | None) -> dict[str, Any]:
     """The patch of the note of who failed to move it and let go: whoever claims it next takes that away."""
     if text(one.obj, "metadata", "annotations", LEFT) == (left_by or ""):
         return {}

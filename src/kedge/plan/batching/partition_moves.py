@@ -136,7 +136,7 @@ class PartitionMoves(Struct, frozen=True):
         claim = claimed_by(target) or seen.claim
         if not has_template(self.handler, target, source, claim):
             return write_frozen(self.handler, target, source, claim)
-        return self._walk_back(seen, batch, claim)
+        return self._revert_in_budget(seen, batch, claim)
 
     def ready_pods(self, seen: Workloads) -> int:
         """How many pods of the target are ready. None is known to be while its status is of before a change."""
@@ -227,7 +227,7 @@ class PartitionMoves(Struct, frozen=True):
 
     # Going back and letting go
 
-    def _walk_back(self, seen: Workloads, batch: Batch, claim: str) -> Step:
+    def _revert_in_budget(self, seen: Workloads, batch: Batch, claim: str) -> Step:
         target = seen.target
         if (step := self._not_reported(target)) is not None:
             return step

@@ -64,7 +64,9 @@ class ScaleMoves(Struct, frozen=True):
         if target.obj is None:
             return waiting(target, MoveCode.not_found)
         step = claimed_by_other(target, claim) or unreported(target)
-        return step or patched(target, annotation_patch(claim=claim), self._resumed(target), self._thawed(target))
+        return step or patched(
+            target, annotation_patch(claim=claim), self._resumed(target), self._unfreeze_patch(target)
+        )
 
     def roll(self, seen: Workloads, status: RolloutStatus, batch: Batch) -> Step:
         """Set the replicas to what the batch asks for, then wait for the pods."""
@@ -148,7 +150,7 @@ class ScaleMoves(Struct, frozen=True):
         is_only_written = is_paused(obj) and held_replicas(obj) < max(1, desired_replicas(obj))
         return resumed(self.handler, target) if is_only_written else {}
 
-    def _thawed(self, target: Workload) -> dict[str, Any]:
+    def _unfreeze_patch(self, target: Workload) -> dict[str, Any]:
         """The patch that gives a new workload its strategy back: a frozen one may not even make its first pods."""
         record = frozen_record(target)
         if record is None or not _is_only_frozen(target):

@@ -23,10 +23,10 @@ def summary(story: Story) -> str:
     """A placement in a line; why it is not done only where no cluster will say so."""
     is_told = any(place.state is not State.available for place in story.places) or story.unpicked
     why = "" if story.is_done or story.state is State.paused or (is_told and not _is_deleted(story)) else story.why
-    return ": ".join(part for part in (f"{_extent(story)}{_held(story)}", why) if part)
+    return ": ".join(part for part in (f"{_clusters_text(story)}{_held_text(story)}", why) if part)
 
 
-def _extent(story: Story) -> str:
+def _clusters_text(story: Story) -> str:
     if not story.wanted:
         return "on no cluster"
     if not story.index:
@@ -41,7 +41,7 @@ def _is_deleted(story: Story) -> bool:
     return story.state is State.leaving
 
 
-def _held(story: Story) -> str:
+def _held_text(story: Story) -> str:
     return (", rolled back" if story.pinned else "") + (", paused" if story.is_paused else "")
 
 
@@ -52,7 +52,7 @@ def separate_doubt(story: Story) -> str:
 
 def state_text(story: Story) -> str:
     """Where a placement stands in a few words, also whether it is held."""
-    held = _held(story)
+    held = _held_text(story)
     return f"{story.state}{held.removesuffix(', paused') if story.state is State.paused else held}"
 
 
@@ -106,7 +106,7 @@ def of_thing(thing: PlacedObject) -> str:
 def explained(story: Story) -> list[str]:
     """Why everything is where it is: a sentence for all clusters of which the same is to be said."""
     lines = [f"{story.title}: {summary(story)}"]
-    for _, same in groupby(sorted(story.places, key=_sameness), key=_sameness):
+    for _, same in groupby(sorted(story.places, key=_grouping_key), key=_grouping_key):
         lines += _sentences(list(same))
     lines += [f"no cluster: {why}" for why in (*story.unpicked, *story.passed_over)]
     lines += [doubt] if (doubt := separate_doubt(story)) else []
@@ -125,7 +125,7 @@ def _sentences(places: list[ClusterPlace]) -> list[str]:
     return [f"{who}: {of_place(first, many=len(places) > 1)}", *map(_of_thing_there, bad)]
 
 
-def _sameness(place: ClusterPlace) -> tuple[object, ...]:
+def _grouping_key(place: ClusterPlace) -> tuple[object, ...]:
     """The same for clusters of which the same is said; those that hold others up come first."""
     told = "" if place.state in _QUEUED else repr(place.things)
     return (
@@ -151,7 +151,7 @@ def _advice(story: Story) -> Iterable[str]:
         yield f"It is paused: `kedge resume {story.path}` lets it go on."
     if story.pinned:
         yield f"It is rolled back to revision {story.pinned}: `kedge unpin {story.path}` lets it go on to the newest."
-    if not _held(story) and story.state is State.waiting and states & {State.moving, State.failed}:
+    if not _held_text(story) and story.state is State.waiting and states & {State.moving, State.failed}:
         stuck = sum(place.state in (State.moving, State.failed) for place in story.places)
         them = "it" if stuck == 1 else "them"
         yield (

@@ -154,7 +154,7 @@ class _Round:
     def _wait(self, unit: Unit, code: Code) -> Wait:
         match code:
             case Code.no_room:
-                return Wait(unit.key, code, self._room_numbers, self._occupants)
+                return Wait(unit.key, code, self._room_numbers, self._leaving_or_holding)
             case Code.in_turn:
                 return Wait(unit.key, code, self._turn_numbers, self._unavailable)
             case Code.budget_spent:
@@ -211,7 +211,7 @@ class _Round:
         return max(0, self._budget.desired - sum(unit.is_wanted for unit in self._counted))
 
     @cached_property
-    def _occupants(self) -> tuple[Blocker, ...]:
+    def _leaving_or_holding(self) -> tuple[Blocker, ...]:
         """Those that are to leave; if there are none, all that hold something or are added now."""
         holding = [unit for unit in self._counted if unit.holds or unit.key in self.moved]
         leaving = [unit for unit in holding if unit.proof is Proof.leaving or not unit.is_wanted]

@@ -108,7 +108,7 @@ def live_of_revision(wanted: WantedComponent, live: Iterable[Object]) -> Object 
     """The workload that is of this revision already, by whatever name; of several, the one with most pods."""
     own = (one for one in live if belongs_to(one, wanted.application, wanted.name))
     same = (one for one in own if revision_of(one) == wanted.revision)
-    return max(same, key=lambda one: _importance(wanted, one), default=None)
+    return max(same, key=lambda one: _by_pods_and_age(wanted, one), default=None)
 
 
 # In batches
@@ -133,7 +133,7 @@ def _rolled(wanted: WantedComponent, live: tuple[Object, ...]) -> Emission:
 
 def _plain(wanted: WantedComponent, live: tuple[Object, ...]) -> Emission:
     own = tuple(one for one in live if belongs_to(one, wanted.application, wanted.name))
-    there = max(own, key=lambda one: _importance(wanted, one), default=None)
+    there = max(own, key=lambda one: _by_pods_and_age(wanted, one), default=None)
     manifest = wanted.workload(rolled=False, name=text(there, "metadata", "name"))
     if there is None:
         _checked(wanted, _named(live, manifest))
@@ -143,13 +143,13 @@ def _plain(wanted: WantedComponent, live: tuple[Object, ...]) -> Emission:
     if revision_of(there) != wanted.revision or text(there, "metadata", "annotations", APPLIED) != _hash(wanted):
         return Emission(apply=_stamped(wanted, _kept_frozen(_scaled(wanted, manifest, there), there)), live=there)
     if FROZEN in (at(there, "metadata", "annotations") or {}):
-        return Emission(patch=_thawing(manifest), live=there)
+        return Emission(patch=_unfreeze_patch(manifest), live=there)
     rest = _relabelled(wanted, there)
     others = tuple(one for one in own if one is not there and not _must_wait(one))
     return Emission(rest.apply, rest.patch, _removable(others, there), there)
 
 
-def _importance(wanted: WantedComponent, live: Object) -> tuple[bool, int, int]:
+def _by_pods_and_age(wanted: WantedComponent, live: Object) -> tuple[bool, int, int]:
     """Of several workloads of a component, the one with most pods counts; then the newest."""
     counts = _replicas(live)
     number = revision_number(revision_of(live), wanted.name) or 0
@@ -173,7 +173,7 @@ def _kept_frozen(manifest: Object, live: Object) -> Object:
     return patched(manifest, {"metadata": {"annotations": {FROZEN: before}}}) if before else manifest
 
 
-def _thawing(manifest: Object) -> Mapping[str, Any]:
+def _unfreeze_patch(manifest: Object) -> Mapping[str, Any]:
     handler = handler_of(manifest)
     strategy = handler.with_strategy(handler.strategy(manifest)) if handler is not None else None
     return {**(strategy or {}), "metadata": {"annotations": {FROZEN: None}}}

@@ -143,11 +143,11 @@ def one_binding_per_cluster(bindings: Iterable[BindingFacts]) -> dict[str, Bindi
     found: dict[str, BindingFacts] = {}
     for one in bindings:
         other = found.get(one.cluster)
-        if other is None or _seniority(one) < _seniority(other):
+        if other is None or _order_of_age(one) < _order_of_age(other):
             found[one.cluster] = one
     return found
 
 
-def _seniority(one: BindingFacts) -> tuple[bool, bool, float, str]:
+def _order_of_age(one: BindingFacts) -> tuple[bool, bool, float, str]:
     created = one.binding.metadata.creation_timestamp
     return (not one.is_deleting, not one.holds, created.timestamp() if created else 0.0, one.name)

@@ -61,7 +61,7 @@ def retried(run: Run) -> RunStatus:
     if until is None or is_rolled_back(run.status) or reason_of(run.status, INITIALIZED) == RUN_NOT_INITIALIZED:
         return run.status
     stages = tuple(stage if is_over(stage) else _reopened(stage, until) for stage in run.status.stages_status)
-    if not _is_forgiven(run.status.conditions, RUN_FAILED, until):
+    if not _is_retried(run.status.conditions, RUN_FAILED, until):
         return replace(run.status, stages_status=stages)
     return replace(run.status, stages_status=stages, conditions=_without(run.status.conditions))
 
@@ -85,17 +85,17 @@ def _asked(run: Run) -> datetime | None:
 
 def _reopened(stage: StageStatus, until: datetime) -> StageStatus:
     clusters = tuple(_renewed(one, until) for one in stage.clusters)
-    if not _is_forgiven(stage.conditions, STAGE_FAILED, until):
+    if not _is_retried(stage.conditions, STAGE_FAILED, until):
         return replace(stage, clusters=clusters)
     return replace(stage, clusters=clusters, conditions=_without(stage.conditions), metrics=(), end_time=None)
 
 
 def _renewed(cluster: ClusterUpdateStatus, until: datetime) -> ClusterUpdateStatus:
-    is_forgiven = _is_forgiven(cluster.conditions, UPDATING_FAILED, until)
-    return replace(cluster, conditions=()) if is_forgiven else cluster
+    is_retried = _is_retried(cluster.conditions, UPDATING_FAILED, until)
+    return replace(cluster, conditions=()) if is_retried else cluster
 
 
-def _is_forgiven(conditions: tuple[Condition, ...], reason: str, until: datetime) -> bool:
+def _is_retried(conditions: tuple[Condition, ...], reason: str, until: datetime) -> bool:
     found = next((one for one in conditions if one.type == SUCCEEDED), None)
     return found is not None and found.reason == reason and found.last_transition_time <= until
 

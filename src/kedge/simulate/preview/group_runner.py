@@ -87,7 +87,7 @@ async def _simulate(
     try:
         await zones.load(group, definitions, changed)
         async with _running(cluster, group, clock, rng) as observer:
-            return await observer.preview(assumptions.within, _standstill(group, changed, assumptions), progress)
+            return await observer.preview(assumptions.within, _quiet_seconds(group, changed, assumptions), progress)
     finally:
         await zones.client.close()
         cluster.stop()
@@ -147,7 +147,7 @@ class OneNode:
 _PARTS: Final[Parts] = (("statefulset", StatefulSets), ("node", OneNode), ("kubelet", Kubelet))
 
 
-def _standstill(group: GroupState, changed: Sequence[Untyped], assumptions: GroupAssumptions) -> float:
+def _quiet_seconds(group: GroupState, changed: Sequence[Untyped], assumptions: GroupAssumptions) -> float:
     """Seconds after which nothing more is to be expected: longer than any pod takes, or any budget delays."""
     slowest = [assumptions.times.of(one["metadata"]["name"]).seconds for one in (*group.sets, *changed)]
     budgets = [read_budget(one) for one in (*group.others, *changed)]

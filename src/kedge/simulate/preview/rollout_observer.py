@@ -94,7 +94,7 @@ class RolloutObserver:
                 self._snapshots[placement_kinds],
                 self._runs[placement_kinds],
             ):
-                cache.on_change(self._stir)
+                cache.on_change(self._notify)
 
     # What was observed
 
@@ -177,7 +177,7 @@ class RolloutObserver:
             return True
         return False
 
-    def _stir(self, _: Change[Any]) -> None:
+    def _notify(self, _: Change[Any]) -> None:
         self._stirred.set()
 
     # Watching
