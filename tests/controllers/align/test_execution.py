@@ -18,7 +18,7 @@ from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.keys import RETAIN_REPLICAS
 from kedge.api.karmada.works import Work
 from kedge.api.resource import Resource
-from kedge.controllers.align.execution import MANAGER
+from kedge.controllers.align.member_objects import MANAGER
 from kedge.embedded import cluster
 from kedge.embedded.cluster import EmbeddedCluster
 from kedge.embedded.inprocess import InProcessTransport

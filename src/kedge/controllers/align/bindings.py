@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from kedge.api.karmada.bindings import GracefulEvictionTask, ResourceBinding
+from kedge.api.karmada.bindings import ResourceBinding
 from kedge.api.karmada.clusters import Cluster as Member
 from kedge.api.karmada.keys import LEDGER
 from kedge.api.karmada.overrides import ClusterOverridePolicy, OverridePolicy
@@ -99,11 +99,7 @@ class Bindings:
         is_deleting = meta.deletion_timestamp is not None
         if is_deleting and self._kind.finalizer not in meta.finalizers:
             return Outcome.done
-        if not is_deleting and (change := self._marks(meta)):
-            await self._client.amend(self._kind.type, meta, change, manager=MANAGER)
-            return Outcome.not_yet
-        if not is_deleting and (tasks := self._ended_tasks(binding)) is not None:
-            change = {"spec": {"gracefulEvictionTasks": to_builtins(tasks)}}
+        if not is_deleting and (change := self._marks(meta) or self._without_ended_tasks(binding)):
             await self._client.amend(self._kind.type, meta, change, manager=MANAGER)
             return Outcome.not_yet
         works = {cluster_of(one): one for one in self._works.by("binding", str(key))}
@@ -112,21 +108,25 @@ class Bindings:
             await self._refuse(key, binding, works, problem)
             # A kind that is not served may be served again.
             return Outcome.done if resource is not None else Outcome.again(after=AGAIN)
+        return await self._align(key, binding, resource, works)
+
+    async def _align(
+        self, key: Key, binding: ResourceBinding, resource: Resource | None, works: Mapping[str, Work]
+    ) -> Outcome:
+        """Write what the clusters are to have now, and report what they wait for."""
+        is_deleting = binding.metadata.deletion_timestamp is not None
         seen = await self._observed(binding, resource, works)
         reports = {name: one.report for name, one in seen.clusters.items()}
         starting = self._starting.left(key, reports, seen.template or {})
         plan = plan_binding(replace(seen, starting=starting.keys()))
         self._wait_events.record(key, binding, plan)
         self._wait_events.record_replicas(key, binding, replicas_differ(binding, seen.template))
-        ledger = ledger_text(plan.ledger)
-        if ledger != meta.annotations.get(LEDGER, "{}"):
-            change_ledger = {"metadata": {"annotations": {LEDGER: ledger}}}
-            binding = await self._client.amend(self._kind.type, meta, change_ledger, manager=MANAGER)
-            meta = binding.metadata
+        binding = await self._with_ledger(binding, plan)
         await self._writes.write(binding, plan, works, text(seen.template, "metadata", "uid"))
         if is_deleting and not works:
-            rest = [one for one in meta.finalizers if one != self._kind.finalizer]
-            await self._client.amend(self._kind.type, meta, {"metadata": {"finalizers": rest}}, manager=MANAGER)
+            rest = [one for one in binding.metadata.finalizers if one != self._kind.finalizer]
+            change = {"metadata": {"finalizers": rest}}
+            await self._client.amend(self._kind.type, binding.metadata, change, manager=MANAGER)
             return Outcome.done
         if wait := self._reports.remaining(key):
             return Outcome.again(after=wait)
@@ -137,6 +137,14 @@ class Bindings:
         due = min((one for one in looks if one is not None), default=None)
         return Outcome.done if due is None else Outcome.again(after=due)
 
+    async def _with_ledger(self, binding: ResourceBinding, plan: BindingPlan) -> ResourceBinding:
+        """The binding, with what is granted written on it: before any Work asks for it."""
+        ledger = ledger_text(plan.ledger)
+        if ledger == binding.metadata.annotations.get(LEDGER, "{}"):
+            return binding
+        change = {"metadata": {"annotations": {LEDGER: ledger}}}
+        return await self._client.amend(self._kind.type, binding.metadata, change, manager=MANAGER)
+
     def _marks(self, meta: ObjectMeta) -> dict[str, Any]:
         """What a binding is marked with, whoever wrote it, as far as it is not yet."""
         change: dict[str, Any] = {}
@@ -146,10 +154,12 @@ class Bindings:
             change["labels"] = {self._kind.permanent_id: meta.uid}
         return {"metadata": change} if change else {}
 
-    def _ended_tasks(self, binding: ResourceBinding) -> tuple[GracefulEvictionTask, ...] | None:
-        """The tasks that are left when others have ended; None if none has."""
+    def _without_ended_tasks(self, binding: ResourceBinding) -> dict[str, Any]:
+        """The change that leaves out eviction tasks that have ended; empty if none has."""
         tasks = remaining_tasks(binding.spec, binding.status, self._clock.now())
-        return None if tasks == binding.spec.graceful_eviction_tasks else tasks
+        if tasks == binding.spec.graceful_eviction_tasks:
+            return {}
+        return {"spec": {"gracefulEvictionTasks": to_builtins(tasks)}}
 
     # Refusing
 

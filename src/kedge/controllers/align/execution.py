@@ -10,7 +10,6 @@ that the hub knows what the status is about.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Final
@@ -19,7 +18,6 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from kedge.api.condition import FALSE, TRUE, Condition, is_true, new_condition, set_condition
-from kedge.api.core import Namespace
 from kedge.api.karmada.keys import (
     CONFLICT_RESOLUTION,
     EXECUTION_FINALIZER,
@@ -29,32 +27,30 @@ from kedge.api.karmada.keys import (
 from kedge.api.karmada.works import ManifestStatus, ResourceIdentifier, Work, WorkStatus
 from kedge.api.meta import ObjectMeta
 from kedge.api.resource import Resource
+from kedge.controllers.align.member_objects import MANAGER, MemberObjects, NotApplied, name_in, version_of
 from kedge.controllers.followed_kinds import FollowedKinds
 from kedge.controllers.kinds import Kinds
 from kedge.controllers.repairs import Repairs
 from kedge.controllers.throttle import Throttle
 from kedge.kube.clock import Clock
 from kedge.kube.cluster import Cluster
-from kedge.kube.codec import Codec, PartialObject, Untyped, untyped
+from kedge.kube.codec import PartialObject, Untyped, untyped
 from kedge.kube.controller import Controller
-from kedge.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, NotFound
+from kedge.kube.errors import AlreadyExists, ApiError, Conflict
 from kedge.kube.outcome import Outcome
-from kedge.kube.patches import JsonPatch, MergePatch, difference
+from kedge.kube.patches import difference
 from kedge.kube.queue import Key
 from kedge.kube.source import Source, WatchedObject
 from kedge.kube.store import Change
 from kedge.plan.aligning.aggregating import APPLIED
-from kedge.plan.aligning.interpreter import sequence_of, without_replicas
+from kedge.plan.aligning.interpreter import sequence_of
 from kedge.plan.aligning.names import work_namespace
 from kedge.plan.aligning.reflecting import reflected
-from kedge.plan.aligning.retaining import with_retained, without_retaining
-from kedge.plan.aligning.work_spec import unmarking
-from kedge.plan.applying.apply_configuration import upgraded_managed_fields
+from kedge.plan.aligning.retaining import with_retained
 from kedge.plan.applying.manifests import ObjectKey
 from kedge.plan.applying.outcomes import DELETED_AGAIN, DISPUTED
 from kedge.plan.fields import Object, at, covers, group_of, patched, text
 
-MANAGER: Final = "karmada-agent"
 AGAIN: Final = 10.0
 """Seconds after which what a member refused is tried again, and what may not be watched is looked at again."""
 LOOK_EVERY: Final = 0.5
@@ -64,15 +60,12 @@ APPLIED_MESSAGE: Final = "Manifest has been successfully applied"
 SEVERAL: Final = "the Work has {} manifests, and none is written here: create a Work for each of them"
 
 
-class NotApplied(ValueError):
-    """Why something is not written to the cluster, in words."""
-
-
 class Execution:
     """The Works of one member."""
 
     def __init__(self, hub: Cluster, member: Cluster, name: str, *, clock: Clock) -> None:
-        self._hub, self._member = hub.client, member.client
+        self._hub = hub.client
+        self._objects = MemberObjects(member.client)
         self._kinds = Kinds(member.client)
         self._clock = clock
         self._works = hub.cache(Work, work_namespace(name))
@@ -159,7 +152,7 @@ class Execution:
 
     async def _held_back(self, work: Work, resource: Resource, manifest: Object) -> Untyped | None:
         """The object as it is: what it reports counts also while nothing is written to it."""
-        found = await self._live(resource, manifest)
+        found = await self._objects.get(resource, manifest)
         return found if found is not None and _is_of(work, found) else None
 
     async def _applied(self, key: Key, work: Work, resource: Resource, manifest: Object) -> Untyped:
@@ -173,7 +166,7 @@ class Execution:
         body: Object = patched(
             manifest, {"metadata": {"annotations": {WORK_NAMESPACE: meta.namespace, WORK_NAME: meta.name}}}
         )
-        live = await self._live(resource, manifest)
+        live = await self._objects.get(resource, manifest)
         is_repair = self._is_written(key, work)
         if live is not None:
             body = with_retained(body, live)
@@ -188,90 +181,24 @@ class Execution:
             if live is None:
                 raise NotApplied(DELETED_AGAIN)
             return live
-        applied = await self._brought(untyped(resource), body, live)
-        if is_repair and (live is None or _version(applied) != _version(live)):
+        applied = await self._objects.write(untyped(resource), body, live)
+        if is_repair and (live is None or version_of(applied) != version_of(live)):
             self._repairs.note(identity)
         self._written[key] = meta.uid, meta.generation
         return applied
-
-    async def _brought(self, kind: Codec[Untyped], body: Object, live: Untyped | None) -> Untyped:
-        """A new object is created: to apply it would change one that has come meanwhile, as a late request would. One
-        that runs pods is created without, for such a request may come when nobody asks for it any more.
-        """
-        if live is None:
-            empty = without_retaining(without_replicas(body))
-            live = await self._created(kind, empty)
-            if empty == body:
-                return live
-        name, namespace = _named(body)
-        fields = upgraded_managed_fields(live["metadata"].get("managedFields") or (), MANAGER)
-        if fields is not None:
-            change = JsonPatch([{"op": "replace", "path": "/metadata/managedFields", "value": fields}])
-            live = await self._member.patch(
-                kind, name, change, namespace, uid=live["metadata"]["uid"], resource_version=_version(live)
-            )
-        return await self._member.apply(
-            kind, body, manager=MANAGER, uid=live["metadata"]["uid"], resource_version=_version(live), force=True
-        )
-
-    async def _created(self, kind: Codec[Untyped], body: Object) -> Untyped:
-        """A new object, in a new namespace if the member has none of this name. Nobody takes that away again."""
-        _, namespace = _named(body)
-        try:
-            return await self._member.create(kind, body, manager=MANAGER)
-        except NotFound:
-            if namespace is None:
-                raise
-        try:
-            await self._member.create(Namespace, {"metadata": {"name": namespace}}, manager=MANAGER)
-        except AlreadyExists:
-            pass
-        except Forbidden as error:
-            raise NotApplied(
-                f"there is no namespace {namespace}, and the agent may not create it: create it there, or give it the"
-                f" right ({error})"
-            ) from error
-        return await self._member.create(kind, body, manager=MANAGER)
-
-    async def _live(self, resource: Resource, manifest: Object) -> Untyped | None:
-        try:
-            return await self._member.get(untyped(resource), *_named(manifest))
-        except NotFound:
-            return None
 
     async def _removed(self, work: Work, manifest: Object) -> Outcome:
         if EXECUTION_FINALIZER not in work.metadata.finalizers:
             return Outcome.done
         resource = await self._resource(manifest)
         if resource is not None:
-            name, namespace = _named(manifest)
-            with suppress(NotFound):
-                found = await self._member.get(untyped(resource), name, namespace)
-                if _is_of(work, found):
-                    await (self._let_go if work.spec.preserve_resources_on_deletion else self._deleted)(resource, found)
+            found = await self._objects.get(resource, manifest)
+            if found is not None and _is_of(work, found):
+                is_kept = work.spec.preserve_resources_on_deletion
+                await (self._objects.unmark if is_kept else self._objects.remove)(resource, found)
         rest = [one for one in work.metadata.finalizers if one != EXECUTION_FINALIZER]
         await self._hub.amend(Work, work.metadata, {"metadata": {"finalizers": rest}}, manager=MANAGER)
         return Outcome.done
-
-    async def _deleted(self, resource: Resource, found: Untyped) -> None:
-        name, namespace = _named(found)
-        uid = found["metadata"]["uid"]
-        await self._member.delete(untyped(resource), name, namespace, uid=uid, propagation="Background")
-
-    async def _let_go(self, resource: Resource, found: Untyped) -> None:
-        """What stays is no longer marked: nobody manages it any more."""
-        if not (change := unmarking(found)):
-            return
-        name, namespace = _named(found)
-        await self._member.patch(
-            untyped(resource),
-            name,
-            MergePatch(change),
-            namespace,
-            uid=found["metadata"]["uid"],
-            resource_version=_version(found),
-            manager=MANAGER,
-        )
 
     async def _report(
         self,
@@ -327,17 +254,9 @@ def _dispatching(work: Work, now: datetime) -> Condition:
     )
 
 
-def _named(manifest: Object) -> tuple[str, str | None]:
-    return text(manifest, "metadata", "name"), text(manifest, "metadata", "namespace") or None
-
-
 def _identity(manifest: Object) -> ObjectKey:
-    name, namespace = _named(manifest)
+    name, namespace = name_in(manifest)
     return ObjectKey(group_of(manifest), text(manifest, "kind"), namespace or "", name)
-
-
-def _version(live: Untyped) -> str:
-    return str(live["metadata"]["resourceVersion"])
 
 
 def _is_of(work: Work, found: Object) -> bool:
