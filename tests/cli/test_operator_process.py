@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +15,7 @@ import yaml
 from aiohttp import ClientSession
 from prometheus_client import CollectorRegistry
 
+from cli.role_process import KEDGE, is_logged, serving
 from kedge.api.apps import StatefulSet
 from kedge.api.pods import Pod
 from kedge.cli.operator_http import OperatorHttp
@@ -31,7 +29,6 @@ from support.waiting import until_so
 
 SETS, PODS = untyped(StatefulSet.resource), untyped(Pod.resource)
 UNHEARD = "secret-path"
-KEDGE = [sys.executable, "-m", "kedge"]
 
 
 @pytest.fixture
@@ -76,33 +73,6 @@ def file(tmp_path: Path) -> Iterator[Path]:
     subprocess.run([*KEDGE, "down", "--kubeconfig", str(path)], check=True, timeout=60, stdout=subprocess.DEVNULL)
 
 
-@asynccontextmanager
-async def running(log: Path, *arguments: str, **environ: str) -> AsyncIterator[str]:
-    """An operator as a process of its own, and the URL of its HTTP server. Ends with 0 when it is told to."""
-    with log.open("wb") as errors:
-        process = await asyncio.create_subprocess_exec(*KEDGE, *arguments, stderr=errors, env={**os.environ, **environ})
-    try:
-        await until_so(lambda: is_logged(log, "health and metrics are at"), 60)
-        yield await asyncio.to_thread(url_in, log)
-        process.terminate()
-        async with asyncio.timeout(20):
-            assert await process.wait() == 0
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-
-
-async def is_logged(log: Path, words: str) -> bool:
-    return words in await asyncio.to_thread(log.read_text)
-
-
-def url_in(log: Path) -> str:
-    found = re.search(r"http://\S+?:(\d+)", log.read_text())
-    assert found is not None
-    return f"http://127.0.0.1:{found[1]}"
-
-
 @pytest.mark.timeout(200)
 async def test_the_peers_command_line_runs_with_its_logs_and_endpoints(
     file: Path, tmp_path: Path, session: ClientSession
@@ -113,7 +83,7 @@ async def test_the_peers_command_line_runs_with_its_logs_and_endpoints(
     log = tmp_path / "log"
     traces = {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://nowhere:4318", "OTEL_TRACES_SAMPLER": "always_on",
               "JAEGER_AGENT_HOST": "nowhere"}  # fmt: skip
-    async with running(log, "rollout-operator", *arguments, **traces) as url:
+    async with serving(log, "rollout-operator", *arguments, **traces) as url:
 
         async def ready() -> bool:
             async with session.get(f"{url}/ready") as answer:
@@ -135,7 +105,7 @@ async def test_an_operator_with_a_lease_is_ready_and_says_so_in_json(
 ) -> None:
     arguments = ["--kubeconfig", str(file), "--context", "hub", "-A", "-n", "default", "--lease",
                  "--health", "127.0.0.1:0", "--log-format", "json"]  # fmt: skip
-    async with running(tmp_path / "log", "operator", *arguments) as url:
+    async with serving(tmp_path / "log", "operator", *arguments) as url:
 
         async def leads() -> bool:
             async with session.get(f"{url}/metrics") as answer:
@@ -155,9 +125,9 @@ async def test_of_two_replicas_one_leads_and_both_are_ready_for_webhooks(
         async with session.get(f"{url}/ready") as answer:
             return answer.status == 200
 
-    async with running(tmp_path / "first", *arguments) as first:
+    async with serving(tmp_path / "first", *arguments) as first:
         await until_so(lambda: is_logged(tmp_path / "first", "leading: lease"), 60)
-        async with running(tmp_path / "second", *arguments) as second:
+        async with serving(tmp_path / "second", *arguments) as second:
             for url in (first, second):
                 await until_so(partial(is_ready, url), 60)
             assert not await is_logged(tmp_path / "second", "leading: lease")
@@ -175,7 +145,7 @@ async def test_a_rollout_group_is_rolled_out_and_counted(tmp_path: Path, session
                  f"-kubernetes.config-file={mine}", "-kubernetes.client-qps=0",
                  f"-notifications={await asyncio.to_thread(unheard, tmp_path)}"]  # fmt: skip
     try:
-        async with running(tmp_path / "log", "rollout-operator", *arguments) as url:
+        async with serving(tmp_path / "log", "rollout-operator", *arguments) as url:
             await make_group(user, "app:1")
             await until_so(lambda: all_run(user, "app:1"), 60)
             await change_group(user, "app:2")

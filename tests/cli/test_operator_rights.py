@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -17,6 +15,7 @@ import pytest
 import yaml
 from aiohttp import ClientSession
 
+from cli.role_process import KEDGE, serving
 from kedge.api.admission import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from kedge.api.apiextensions import CustomResourceDefinition
 from kedge.api.apps import StatefulSet
@@ -32,7 +31,6 @@ from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
 from support.waiting import until_so
 
-KEDGE = [sys.executable, "-m", "kedge"]
 SETS = untyped(StatefulSet.resource)
 INSTALLED = (CustomResourceDefinition.resource, ValidatingWebhookConfiguration.resource,
              MutatingWebhookConfiguration.resource)  # fmt: skip
@@ -123,7 +121,7 @@ async def test_all_that_is_asked_is_granted(tmp_path: Path) -> None:
         arguments = ["-kubernetes.namespace=default", f"-kubernetes.api-url={connection.server}", "-server.port=0",
                      f"-kubernetes.config-file={file}", "-kubernetes.client-qps=0", "-server-tls.enabled",
                      "-server-tls.port=0", "-use-zone-tracker"]  # fmt: skip
-        async with running(tmp_path / "log", "rollout-operator", *arguments) as url:
+        async with serving(tmp_path / "log", "rollout-operator", *arguments) as url:
 
             async def ready() -> bool:
                 async with session.get(f"{url}/ready") as answer:
@@ -173,26 +171,3 @@ def grants(documents: Iterable[dict[str, Any]]) -> set[tuple[str, str, str]]:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-
-
-@asynccontextmanager
-async def running(log: Path, *arguments: str) -> AsyncIterator[str]:
-    """An operator as a process of its own, and the URL of its HTTP server."""
-    with log.open("wb") as errors:
-        process = await asyncio.create_subprocess_exec(*KEDGE, *arguments, stderr=errors, env=dict(os.environ))
-    try:
-        await until_so(lambda: is_logged(log, "health and metrics are at"), 60)
-        found = re.search(r"http://\S+?:(\d+)", await asyncio.to_thread(log.read_text))
-        assert found is not None
-        yield f"http://127.0.0.1:{found[1]}"
-        process.terminate()
-        async with asyncio.timeout(20):
-            assert await process.wait() == 0
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-
-
-async def is_logged(log: Path, words: str) -> bool:
-    return words in await asyncio.to_thread(log.read_text)

@@ -6,9 +6,7 @@ import asyncio
 import json
 import re
 import subprocess
-import sys
 import urllib.request
-from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from cli.role_process import KEDGE, is_logged, running
 from kedge.api.apiextensions import CustomResourceDefinition
 from kedge.api.cluster import MemberCluster
 from kedge.api.condition import is_true
@@ -30,7 +29,6 @@ from kedge.kube.connect.config import load
 from kedge.kube.connect.https import HttpsTransport
 from support.waiting import until_so
 
-KEDGE = [sys.executable, "-m", "kedge"]
 CRDS = untyped(CustomResourceDefinition.resource)
 HUB = manifests.hub(Dialect.seed, "kedge", 1)
 MEMBER = manifests.member("any", "kedge")
@@ -62,21 +60,6 @@ async def install(file: Path, context: str, documents: list[dict[str, Any]]) -> 
                 await made.create(CRDS, document)
             elif document["kind"] == "Namespace":
                 await made.create(Namespace, document)
-
-
-@asynccontextmanager
-async def running(log: Path, *arguments: str) -> AsyncIterator[Process]:
-    with log.open("wb") as errors:
-        process = await asyncio.create_subprocess_exec(*KEDGE, *arguments, stderr=errors)
-    try:
-        yield process
-        process.terminate()
-        async with asyncio.timeout(20):
-            assert await process.wait() == 0
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
 
 
 async def kedge(*arguments: str) -> tuple[int, str]:
@@ -159,10 +142,6 @@ async def test_what_a_hub_lacks_is_said_once_with_what_to_do_and_it_goes_on_when
     lines = (await asyncio.to_thread(log.read_text)).splitlines()
     messages = [json.loads(line)["msg"] for line in lines if line.startswith("{")]
     assert len([message for message in messages if "404" in message or "does not serve" in message]) == 1
-
-
-async def is_logged(log: Path, words: str) -> bool:
-    return words in await asyncio.to_thread(log.read_text)
 
 
 async def test_an_address_that_is_taken_is_named(file: Path) -> None:
