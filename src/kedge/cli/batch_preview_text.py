@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kedge.cli.render import console, draw, print_data, print_lines
+from kedge.cli.preview_text import print_each
+from kedge.cli.render import draw, print_data, print_lines
 from kedge.cli.safe_text import printable
 from kedge.plan.previewing.rollout_preview import BatchPreview, RolloutPreview
 from kedge.plan.text import counted
@@ -31,12 +32,7 @@ def print_rollouts(result: RolloutsResult, form: str) -> None:
     """Print them."""
     if form != "text":
         return print_data(_as_data(result), form)
-    out = console()
-    for number, one in enumerate(result.rollouts):
-        if number:
-            out.print()
-        _show(one, out)
-    return out.print(Text("\nThis is a preview: nothing was written to any cluster.", "dim"))
+    return print_each(result.rollouts, _show)
 
 
 def _as_data(result: RolloutsResult) -> dict[str, Any]:

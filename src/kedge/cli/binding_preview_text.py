@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kedge.cli.render import console, draw, print_data, print_lines
+from kedge.cli.preview_text import print_each
+from kedge.cli.render import draw, print_data, print_lines
 from kedge.cli.safe_text import printable
 from kedge.plan.previewing.binding_preview import BindingPreview, ClusterPreview
 from kedge.plan.text import counted
@@ -32,14 +33,8 @@ def print_bindings(result: BindingsResult, form: str) -> None:
     if form != "text":
         data = [one.as_json() for one in result.bindings]
         return print_data({"done": result.is_done, "failing": result.failing, "bindings": data}, form)
-    out = console()
-    for number, one in enumerate(result.bindings):
-        if number:
-            out.print()
-        _show(one, out)
-    if result.failing:
-        print_lines([f"new pods are taken never to be available, as told: {', '.join(result.failing)}"], out)
-    return out.print(Text("\nThis is a preview: nothing was written to any cluster.", "dim"))
+    failing = f"new pods are taken never to be available, as told: {', '.join(result.failing)}"
+    return print_each(result.bindings, _show, *([failing] if result.failing else []))
 
 
 def _show(preview: BindingPreview, out: Console) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import groupby
 from typing import Any, Final
 
@@ -13,8 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from kedge.cli.preview_text import span
-from kedge.cli.render import console, draw, print_data, print_lines
+from kedge.cli.preview_text import print_each, span
+from kedge.cli.render import draw, print_data, print_lines
 from kedge.plan.previewing.durations import Durations, ExpectedDuration
 from kedge.plan.previewing.group_preview import GroupPreview, PodMove, PodMoveKind
 from kedge.plan.text import counted, listed, of_all
@@ -40,12 +41,7 @@ def print_groups(result: GroupsResult, form: str) -> None:
     """Print them."""
     if form != "text":
         return print_data(_as_data(result), form)
-    out = console()
-    for number, (group, times) in enumerate(zip(result.groups, result.times, strict=True)):
-        if number:
-            out.print()
-        _show(result, group, times, out)
-    return out.print(Text("\nThis is a preview: nothing was written to any cluster.", "dim"))
+    return print_each(zip(result.groups, result.times, strict=True), partial(_show, result))
 
 
 def _as_data(result: GroupsResult) -> dict[str, Any]:
@@ -64,7 +60,8 @@ def _as_data(result: GroupsResult) -> dict[str, Any]:
 # For people
 
 
-def _show(result: GroupsResult, group: GroupPreview, times: Durations, out: Console) -> None:
+def _show(result: GroupsResult, one: tuple[GroupPreview, Durations], out: Console) -> None:
+    group, times = one
     out.print(Text(_title(group), "bold"))
     if group.moves:
         draw(_waves(group), out, indent=2)

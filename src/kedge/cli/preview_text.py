@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -19,6 +20,7 @@ from kedge.plan.previewing.placement_preview import Move, MoveKind, PlacementPre
 from kedge.plan.text import counted, listed, natural
 
 _NAMED = 12
+T = TypeVar("T")
 
 
 class PreviewResult(Struct, frozen=True):
@@ -39,10 +41,21 @@ class PreviewResult(Struct, frozen=True):
 
 def print_preview(result: PreviewResult, form: str) -> None:
     """Print it."""
-    if form == "text":
-        _show(result, console())
-    else:
-        print_data(_as_data(result), form)
+    if form != "text":
+        return print_data(_as_data(result), form)
+    worst = {course.path: course for course in result.worst}
+    return print_each(result.expected, partial(_show, result, worst))
+
+
+def print_each(previews: Iterable[T], show: Callable[[T, Console], None], *lines: str) -> None:
+    """Print previews one below the other, then these lines, and that nothing was written."""
+    out = console()
+    for number, one in enumerate(previews):
+        if number:
+            out.print()
+        show(one, out)
+    print_lines(lines, out)
+    out.print(Text("\nThis is a preview: nothing was written to any cluster.", "dim"))
 
 
 def _as_data(result: PreviewResult) -> dict[str, Any]:
@@ -71,22 +84,15 @@ def _takes(result: PreviewResult, course: PlacementPreview) -> dict[str, Any]:
 # For people
 
 
-def _show(result: PreviewResult, out: Console) -> None:
-    worst = {course.path: course for course in result.worst}
-    for number, course in enumerate(result.expected):
-        if number:
-            out.print()
-        _show_course(result, course, worst.get(course.path), out)
-    out.print(Text("\nThis is a preview: nothing was written to any cluster.", "dim"))
-
-
-def _show_course(result: PreviewResult, course: PlacementPreview, worst: PlacementPreview | None, out: Console) -> None:
+def _show(result: PreviewResult, worst: Mapping[str, PlacementPreview], course: PlacementPreview, out: Console) -> None:
     out.print(Text(_title(course), "bold"))
     if course.stages:
         draw(_stages(course.stages), out, indent=2)
     if course.moves:
         draw(_waves(course), out, indent=2)
-    print_lines([*_ending(result, course, worst), *_left(course), *_assumed_times(result, course)], out)
+    print_lines(
+        [*_ending(result, course, worst.get(course.path)), *_left(course), *_assumed_times(result, course)], out
+    )
 
 
 def _title(course: PlacementPreview) -> str:
