@@ -40,9 +40,9 @@ from simulate.align_decisions import HUB
 from simulate.align_exposure import BAD
 from simulate.align_facts import KINDS, NAME, NAMESPACE, OWN, pod_facts
 from simulate.align_promises import AlignPromises
+from simulate.pod_trouble import CRASH_LOOP, NEVER_READY, befall, mark
 
 NODES = 2
-CRASH_LOOP, NEVER_READY = "kedge.dev/crash-loop", "kedge.dev/never-ready"
 TYPES: dict[str, type[Any]] = {"Deployment": Deployment, "CloneSet": CloneSet, "StatefulSet": StatefulSet}
 PARTS: Parts = (
     ("deployment", Deployments),
@@ -302,21 +302,7 @@ class AlignFleet:
         if not pods:
             return
         chosen = rng.choice(pods).metadata.name
-        self.simulation.trace.remark("trouble", f"{kind}: {chosen}")
-        mark = {"crash": CRASH_LOOP, "never ready": NEVER_READY}.get(kind)
-        with suppress(NotFound):
-            if mark:
-                await self._mark(member, chosen, mark, "true")
-            else:
-                await self.clients[member].delete(Pod, chosen, NAMESPACE)
-        await asyncio.sleep(seconds)
-        if mark:
-            with suppress(NotFound):
-                await self._mark(member, chosen, mark, None)
-
-    async def _mark(self, member: str, pod: str, mark: str, value: str | None) -> None:
-        change = MergePatch({"metadata": {"annotations": {mark: value}}})
-        await self.clients[member].patch(Pod, pod, change, NAMESPACE)
+        await befall(self.simulation, self.clients[member], NAMESPACE, chosen, kind, seconds)
 
     # The end of trouble
 
@@ -327,9 +313,9 @@ class AlignFleet:
             process.crash_no_more()
         for name in self.names:
             for pod in self.pods(name):
-                for mark in (CRASH_LOOP, NEVER_READY):
+                for annotation in (CRASH_LOOP, NEVER_READY):
                     with suppress(NotFound):
-                        await self._mark(name, pod.metadata.name, mark, None)
+                        await mark(self.clients[name], NAMESPACE, pod.metadata.name, annotation, None)
         self.is_paused = False
         if self.rng.random() < 0.4:
             await self.release(BAD)

@@ -37,12 +37,12 @@ from kedge.simulate.simulation import InvariantViolated, Simulation
 from simulate.batch_facts import BYSTANDER
 from simulate.batch_promises import NAMESPACE, BatchPromises
 from simulate.batch_services import Outside, metric_template, metrics, webhooks
+from simulate.pod_trouble import CRASH_LOOP, NEVER_READY, befall, mark
 
 SERVER, NAME = "cluster", "web"
 BAD = "app:bad"
 NODES = 3
 PATIENCE = 400  # seconds that a user waits for a rollout that is being deleted
-CRASH_LOOP, NEVER_READY = "kedge.dev/crash-loop", "kedge.dev/never-ready"
 DEFINITIONS = tuple(crd(kind) for kind in (RolloutTrait, CloneSet, MetricTemplate))
 IN_PLACE: dict[str, type[Any]] = {"CloneSet": CloneSet, "StatefulSet": StatefulSet, "DaemonSet": DaemonSet}
 SCALED = "Scaled"
@@ -345,20 +345,7 @@ class Shop:
         if not pods:
             return
         chosen = rng.choice(pods).metadata.name
-        self.simulation.trace.remark("trouble", f"{kind}: {chosen}")
-        mark = {"crash": CRASH_LOOP, "never ready": NEVER_READY}.get(kind)
-        with suppress(NotFound):
-            if mark:
-                await self._mark(chosen, mark, "true")
-            else:
-                await self.user.delete(Pod, chosen, NAMESPACE)
-        await asyncio.sleep(seconds)
-        if mark:
-            with suppress(NotFound):
-                await self._mark(chosen, mark, None)
-
-    async def _mark(self, pod: str, mark: str, value: str | None) -> None:
-        await self._patch(Pod, pod, {"metadata": {"annotations": {mark: value}}})
+        await befall(self.simulation, self.user, NAMESPACE, chosen, kind, seconds)
 
     # The end of trouble
 
@@ -370,8 +357,8 @@ class Shop:
             process.crash_no_more()
         for pod in self.pods():
             with suppress(NotFound):
-                await self._mark(pod.metadata.name, CRASH_LOOP, None)
-                await self._mark(pod.metadata.name, NEVER_READY, None)
+                await mark(self.user, NAMESPACE, pod.metadata.name, CRASH_LOOP, None)
+                await mark(self.user, NAMESPACE, pod.metadata.name, NEVER_READY, None)
         if self.kind != SCALED and self.rng.random() < 0.4:
             await self.must_release(BAD)
             await asyncio.sleep(60.0)

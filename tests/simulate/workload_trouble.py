@@ -19,8 +19,8 @@ from kedge.kube.errors import NotFound
 from kedge.kube.patches import MergePatch
 from kedge.simulate.simulation import Simulation
 from simulate.fleets import NAMESPACE, NODES, Shape
+from simulate.pod_trouble import CRASH_LOOP, NEVER_READY
 
-CRASH_LOOP, NEVER_READY = "kedge.dev/crash-loop", "kedge.dev/never-ready"
 KINDS = ("die", "crash", "never ready", "pending", "node")
 Trouble = Callable[[str], Awaitable[None]]
 

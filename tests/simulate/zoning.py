@@ -44,6 +44,7 @@ from kedge.simulate.faults import NONE
 from kedge.simulate.process import Process
 from kedge.simulate.simulation import Simulation
 from simulate.bad_days import bad_days, elected
+from simulate.pod_trouble import CRASH_LOOP, NEVER_READY, befall, mark
 from simulate.scaling_promises import MIN_TIME, ScalingPromises
 from simulate.weather import weather
 from simulate.zone_promises import NAMESPACE, ZonePromises
@@ -52,7 +53,6 @@ from simulate.zone_services import PREPARE, OperatorWebhooks, PodEndpoints
 SERVER, GROUP = "cluster", "ingester"
 BAD = "app:bad"
 NODES = 3
-CRASH_LOOP, NEVER_READY = "kedge.dev/crash-loop", "kedge.dev/never-ready"
 Edit = Callable[[], Awaitable[None]]
 
 
@@ -236,20 +236,7 @@ class Zones:
         if not pods:
             return
         chosen = self.rng.choice(pods).metadata.name
-        self.simulation.trace.remark("trouble", f"{kind}: {chosen}")
-        mark = {"crash": CRASH_LOOP, "never ready": NEVER_READY}.get(kind)
-        with suppress(NotFound):
-            if mark:
-                await self._mark(chosen, mark, "true")
-            else:
-                await self.user.delete(Pod, chosen, NAMESPACE)
-        await asyncio.sleep(seconds)
-        if mark:
-            with suppress(NotFound):
-                await self._mark(chosen, mark, None)
-
-    async def _mark(self, pod: str, mark: str, value: str | None) -> None:
-        await self.user.patch(Pod, pod, MergePatch({"metadata": {"annotations": {mark: value}}}), NAMESPACE)
+        await befall(self.simulation, self.user, NAMESPACE, chosen, kind, seconds)
 
     # The operator
 
@@ -293,8 +280,8 @@ class Zones:
             await self._annotate(name, PAUSED, None)
         for pod in self.pods():
             with suppress(NotFound):
-                await self._mark(pod.metadata.name, CRASH_LOOP, None)
-                await self._mark(pod.metadata.name, NEVER_READY, None)
+                await mark(self.user, NAMESPACE, pod.metadata.name, CRASH_LOOP, None)
+                await mark(self.user, NAMESPACE, pod.metadata.name, NEVER_READY, None)
         if self.rng.random() < 0.4:
             await self.release(BAD)
             await asyncio.sleep(120.0)
