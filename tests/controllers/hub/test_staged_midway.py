@@ -344,3 +344,16 @@ def test_a_cluster_that_breaks_while_an_approval_is_noted_holds_the_run_up() -> 
         await placed.until_given(given("1", "1", ""))
 
     play(act, link=SlowToAccept)
+
+
+@pytest.mark.parametrize("changed", [{"stagesStatus": None}, {"stagedUpdateStrategySnapshot": None}])
+def test_a_run_whose_stages_somebody_changes_in_its_status_fails(changed: dict[str, Any]) -> None:
+    async def act(placed: Staging) -> None:
+        await begun(placed)
+        await placed.client.patch(placed.kinds.run, "run", MergePatch({"status": changed}), subresource="status")
+        await placed.until_says("False/UpdateRunFailed", SUCCEEDED)
+        (field,) = changed
+        assert (await placed.message(SUCCEEDED)).startswith(f"status.{field} was ")
+        await placed.until_given(given("1", "", ""))
+
+    play(act)

@@ -1010,6 +1010,35 @@ def test_a_run_whose_placement_goes_has_failed(gone: bool) -> None:
     assert "parent placement not found" in world.message()
 
 
+@pytest.mark.parametrize("state", [RunState.run, RunState.stop])
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"staged_update_strategy_snapshot": None}, "status.stagedUpdateStrategySnapshot was removed"),
+        (
+            {"stages_status": ()},
+            "it has no stages, and the strategy that the run was begun with has stages one and two",
+        ),
+        (
+            {"staged_update_strategy_snapshot": strategy(stage("one"), stage("two"), stage("x")).spec},
+            "has stages one, two and x",
+        ),
+        ({"staged_update_strategy_snapshot": strategy(stage("other"), stage("two")).spec}, "has stages other and two"),
+    ],
+)
+def test_a_run_whose_status_somebody_changed_fails_and_says_so(
+    changed: dict[str, Any], problem: str, state: RunState
+) -> None:
+    world = two_stages()
+    world.settle()
+    world.set_state(state)
+    world.run = replace(world.run, status=replace(world.run.status, **changed))
+    world.arrive("a")
+    assert (world.given(), world.says()) == (["a"], "False/UpdateRunFailed")
+    assert world.says(reasons.SUCCEEDED) == "False/UpdateRunFailed"
+    assert problem in world.message()
+
+
 def test_a_run_whose_resources_are_gone_gives_them_to_no_further_cluster() -> None:
     world = two_stages()
     world.settle()

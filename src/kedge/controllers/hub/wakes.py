@@ -30,8 +30,8 @@ from kedge.kube.store import Change
 from kedge.plan.membership import unreachable_message
 from kedge.plan.placements import abandons, report_back
 from kedge.plan.revisions import parent, resource_index
-from kedge.plan.staging.conditions import has_ended
-from kedge.plan.staging.step import holds
+from kedge.plan.staging.conditions import has_ended, is_initialized
+from kedge.plan.staging.step import holds, torn
 
 
 def key_of(cluster: str, meta: ObjectMeta) -> Key:
@@ -105,7 +105,9 @@ def _run_key(cluster: str, run: Run) -> Key:
 
 
 def run_changed(change: Change[ClusterStagedUpdateRun]) -> bool:
-    """Whether a run came, went, has another spec, or lets another run move: its status alone does not count."""
+    """Whether a run came, went, has another spec, or lets another run move. Its status alone does not count, unless
+    somebody else changed it.
+    """
     return _run_version(change.old) != _run_version(change.new)
 
 
@@ -114,7 +116,7 @@ def _run_version(run: Run | None) -> object:
         return None
     meta = run.metadata
     asked = (meta.uid, meta.generation, meta.deletion_timestamp, meta.finalizers, meta.annotations)
-    return (*asked, has_ended(run.status), holds(run.status))
+    return (*asked, has_ended(run.status), holds(run.status), is_initialized(run.status) and bool(torn(run.status)))
 
 
 def member_changed(change: Change[MemberCluster]) -> bool:

@@ -16,7 +16,7 @@ be lost, the next look finds a cluster that has begun and does not point where i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -103,6 +103,8 @@ def step(seen: RunInput, now: datetime) -> RunStep:
 def _taken(seen: RunInput, status: RunStatus, builder: StepBuilder, at: Stamp) -> RunStatus:
     if seen.gone_for_good:
         raise RunFailure(seen.gone_for_good)
+    if problem := torn(status):
+        raise RunFailure(problem)
     match wanted_state(seen.run, seen.dialect):
         case RunState.initialize:
             return status
@@ -113,6 +115,24 @@ def _taken(seen: RunInput, status: RunStatus, builder: StepBuilder, at: Stamp) -
             return _waiting(seen, status, builder, at)
         case _:
             return _advanced(seen, status, builder, at)
+
+
+def torn(status: RunStatus) -> str:
+    """What is wrong if the status was changed by somebody, and no longer has what the run was begun with."""
+    strategy = status.staged_update_strategy_snapshot
+    if strategy is None:
+        return "status.stagedUpdateStrategySnapshot was removed: make another run"
+    wanted, found = [one.name for one in strategy.stages], [one.stage_name for one in status.stages_status]
+    if wanted == found:
+        return ""
+    return (
+        f"status.stagesStatus was changed: it has {_named(found)}, and the strategy that the run was begun with has "
+        f"{_named(wanted)}: make another run"
+    )
+
+
+def _named(stages: Sequence[str]) -> str:
+    return f"{'stage' if len(stages) == 1 else 'stages'} {listed(stages)}" if stages else "no stages"
 
 
 # Running
