@@ -121,12 +121,21 @@ def test_a_taint_that_is_tolerated_keeps_nothing_away() -> None:
         (Toleration(key="cpu", operator="Exists"), False),
         (Toleration(key="gpu", value="big"), True),
         (Toleration(key="gpu", operator="Equal", value="small"), False),
+        (Toleration(value="big"), True),
+        (Toleration(operator="Equal", value="small"), False),
+        (Toleration(), False),
+        (Toleration(key="cpu", value="big"), False),
         (Toleration(operator="Exists", effect=TaintEffect.no_execute), False),
         (Toleration(operator="Exists", effect=TaintEffect.no_schedule), True),
     ],
 )
 def test_tolerations(toleration: Toleration, expected: bool) -> None:
     assert tolerates(toleration, Taint(key="gpu", value="big", effect=TaintEffect.no_schedule)) is expected
+
+
+def test_a_toleration_that_says_nothing_is_for_taints_without_a_value() -> None:
+    assert tolerates(Toleration(), Taint(key="gpu", effect=TaintEffect.no_schedule))
+    assert tolerates(Toleration(effect=TaintEffect.no_execute), Taint(key="gpu", effect=TaintEffect.no_execute))
 
 
 @pytest.mark.parametrize(

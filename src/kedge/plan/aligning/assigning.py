@@ -128,9 +128,7 @@ def _takes_more(cluster: Cluster, tolerations: Iterable[Toleration]) -> bool:
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether a toleration tolerates a taint. Without a key and with Exists it tolerates every taint."""
-    if toleration.effect not in (None, taint.effect):
+    """Whether a toleration tolerates a taint, as Kubernetes takes both. One without a key is for taints of any key."""
+    if toleration.effect not in (None, taint.effect) or toleration.key not in ("", taint.key):
         return False
-    if toleration.operator == "Exists":
-        return toleration.key in ("", taint.key)
-    return (toleration.key, toleration.value) == (taint.key, taint.value)
+    return toleration.operator == "Exists" or toleration.value == taint.value
