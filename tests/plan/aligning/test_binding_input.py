@@ -13,6 +13,7 @@ from kedge.api.karmada.keys import LEDGER
 from kedge.api.karmada.overrides import ClusterOverridePolicy, OverridePolicy
 from kedge.api.karmada.works import Work
 from kedge.plan.aligning.observed import AnyBinding, binding_input, cluster_of, works_of
+from kedge.plan.aligning.overriding import AnyOverridePolicy
 
 RESOURCE = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "namespace": "shop"}
 
@@ -44,13 +45,19 @@ def test_clusters_are_those_it_is_scheduled_to_and_those_that_have_a_work_as_far
     assert found.clusters["a"].candidate.labels == {"at": "a"}
 
 
-def test_overrides_are_those_of_the_cluster_and_of_its_own_namespace() -> None:
+def test_overrides_are_those_of_the_cluster_and_of_the_namespace_of_the_resource() -> None:
     def policy(name: str, namespace: str) -> OverridePolicy:
         return msgspec.convert({"metadata": {"name": name, "namespace": namespace}, "spec": {}}, OverridePolicy)
 
     of_cluster = msgspec.convert({"metadata": {"name": "all"}, "spec": {}}, ClusterOverridePolicy)
-    found = binding_input(binding(), {}, {}, {}, [policy("own", "shop"), policy("other", "play"), of_cluster])
-    assert [one.metadata.name for one in found.overrides] == ["own", "all"]
+    overrides: list[AnyOverridePolicy] = [policy("own", "shop"), policy("other", "play"), of_cluster]
+    bindings: tuple[AnyBinding, ...] = (binding(), CLUSTER_BINDING)
+    for one in bindings:
+        found = binding_input(one, {}, {}, {}, overrides)
+        assert [policy.metadata.name for policy in found.overrides] == ["own", "all"]
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "name": "view"}
+    of_role = msgspec.convert({"metadata": {"name": "view"}, "spec": {"resource": role}}, ClusterResourceBinding)
+    assert binding_input(of_role, {}, {}, {}, overrides).overrides == (of_cluster,)
 
 
 def test_a_binding_keeps_its_ledger_and_says_whether_it_is_deleted() -> None:

@@ -50,7 +50,8 @@ def binding_input(
     members: Mapping[str, Cluster],
     overrides: Iterable[AnyOverridePolicy],
 ) -> BindingInput:
-    """A binding as it was observed: its resource, its Works and all clusters by name, and the policies there are.
+    """A binding as it was observed: its resource, its Works and all clusters by name, and the policies there are. Of
+    those, overrides of the cluster count, and of the namespace of its resource.
 
     A cluster that was asked for something is among them also if it is no longer wanted and has no Work: that may be on
     its way.
@@ -58,6 +59,7 @@ def binding_input(
     meta = binding.metadata
     ledger = meta.annotations.get(LEDGER, "")
     names = {one.name for one in binding.spec.clusters} | set(works) | _asked(ledger)
+    namespaces = (None, "", resource_of(binding).namespace)
     clusters = {
         name: BoundCluster(
             CandidateCluster(name, members[name].metadata.labels),
@@ -71,7 +73,7 @@ def binding_input(
         binding.spec,
         template,
         clusters,
-        tuple(one for one in overrides if one.metadata.namespace in (None, "", meta.namespace)),
+        tuple(one for one in overrides if one.metadata.namespace in namespaces),
         ledger,
         is_divided=_is_divided(binding),
         is_deleting=meta.deletion_timestamp is not None,
