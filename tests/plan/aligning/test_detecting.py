@@ -134,6 +134,13 @@ def test_a_binding_is_as_karmada_would_store_it() -> None:
     }
 
 
+def test_a_workload_that_leaves_out_its_replicas_has_one() -> None:
+    clones = {**WEB, "apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "spec": {}}
+    maps = {**WEB, "apiVersion": "v1", "kind": "ConfigMap", "spec": {}}
+    assert detected_spec(clones, policy("all"))["replicas"] == 1
+    assert detected_spec(maps, policy("all"))["replicas"] is None
+
+
 def test_a_placement_is_kept_as_it_was_given() -> None:
     weights = {"staticWeightList": [{"targetCluster": {"clusterNames": ["a"]}, "weight": 2}]}
     given = {

@@ -154,3 +154,8 @@ def test_a_cluster_that_is_not_to_have_the_template_yet_keeps_no_generation_from
 
 def test_what_has_no_pods_has_no_counts() -> None:
     assert template_status({"metadata": {}, "data": {}}, {}, (), COPIED) is None
+    clones = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "metadata": {"generation": 3}, "spec": {}}
+    assert template_status(clones, {"a": work({**SEEN, "replicas": 1})}, (), COPIED) == {
+        "replicas": 1,
+        "observedGeneration": 3,
+    }

@@ -46,6 +46,7 @@ from kedge.plan.aligning.workload_kinds import is_counted
 from kedge.plan.fields import Object, text, whole
 from kedge.plan.selecting.candidates import is_hub_object
 from kedge.plan.selecting.kinds import is_hub_only
+from kedge.plan.workloads.handler import desired_replicas
 
 _RESERVED: Final = ("kube-", "karmada-system", "karmada-cluster", EXECUTION_PREFIX)
 """How namespaces of Kubernetes' and of Karmada's own begin."""
@@ -215,7 +216,8 @@ def _detected_id(obj: Object) -> str:
 def detected_spec(obj: Object, policy: AnyPolicy) -> dict[str, Any]:
     """What a resource and its policy say of a binding. What they leave out is None, to be taken away."""
     spec, meta = policy.spec, obj["metadata"]
-    replicas = whole(obj, "spec", "replicas")
+    # A CloneSet that leaves them out has one; nothing fills that in on a hub without OpenKruise.
+    replicas = desired_replicas(obj) if is_counted(obj) else whole(obj, "spec", "replicas")
     return {
         "resource": {
             "apiVersion": obj["apiVersion"],

@@ -16,6 +16,7 @@ from kedge.plan.aligning.aim import AlignCode
 from kedge.plan.aligning.binding_conditions import AlignedPlan
 from kedge.plan.aligning.interpreter import interpret_rolling_status
 from kedge.plan.aligning.ledger import Member
+from kedge.plan.aligning.workload_kinds import is_counted
 from kedge.plan.fields import Object, count, generation, whole
 
 _OF_TEMPLATE: Final = ("updatedReplicas", "updatedReadyReplicas", "updatedAvailableReplicas")
@@ -29,7 +30,7 @@ def template_status(
     template: Object, works: Mapping[str, Work], clusters: Iterable[TargetCluster], plan: AlignedPlan
 ) -> dict[str, Any] | None:
     """What its clusters report, by name, and how they are scheduled. None if it has no pods to count."""
-    if whole(template, "spec", "replicas") is None:
+    if whole(template, "spec", "replicas") is None and not is_counted(template):
         return None
     reported = {name: status for name, work in works.items() if (status := _reported(work)) is not None}
     members = {one.name: one for one in plan.members}
