@@ -147,3 +147,38 @@ async def test_the_name_of_a_definition_is_that_of_its_kind(api: Api) -> None:
     crd = {**Own(api).definition(), "metadata": {"name": "things.kedge.dev"}}
     message = 'Invalid value: "things.kedge.dev": must be spec.names.plural+"."+spec.group'
     assert causes(await api.ask("POST", CRDS, crd)) == [("metadata.name", message)]
+
+
+@pytest.mark.parametrize(
+    ("within", "message"),
+    [
+        ({"type": "array", "items": {"properties": []}}, "cannot unmarshal array into Go struct field"),
+        ({"type": "array", "items": {"type": 1}}, "cannot unmarshal number into Go struct field"),
+        ({"type": "object", "additionalProperties": {"required": "a"}}, "cannot unmarshal string into Go struct field"),
+        ({"type": "object", "additionalProperties": "x"}, "boolean or JSON schema expected"),
+    ],
+    ids=["items", "a-word-of-items", "values", "no-schema"],
+)
+async def test_a_nested_schema_of_the_wrong_type_is_refused(api: Api, within: Object, message: str) -> None:
+    answer = await api.ask("POST", CRDS, Own(api).definition(version(spec_of(a=within))))
+    code, reason, said = answer.refusal
+    assert (code, reason) == (400, "BadRequest")
+    assert message in said
+
+
+async def test_null_in_a_nested_schema_stands_for_nothing(api: Api) -> None:
+    items: Object = {"type": "object", "properties": None, "required": None, "x-kubernetes-map-type": "atomic"}
+    async with own(api, version(spec_of(a={"type": "array", "items": items}))) as kind:
+        schema = (await api.look(kind.crd))["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        assert schema["properties"]["spec"]["properties"]["a"]["items"] == {
+            "type": "object",
+            "x-kubernetes-map-type": "atomic",
+        }
+
+
+@pytest.mark.parametrize("status", [True, [], "on"], ids=["true", "a-list", "a-word"])
+async def test_a_status_subresource_is_an_object(api: Api, status: Any) -> None:
+    crd = Own(api).definition(version(subresources={"status": status}))
+    code, _, said = (await api.ask("POST", CRDS, crd)).refusal
+    assert code == 400
+    assert "CustomResourceSubresources.spec.versions.subresources.status of type" in said

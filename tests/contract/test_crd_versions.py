@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import pytest
+
 from contract.backend import Api
-from contract.crds import CRDS, TEXT, Own, causes, own, spec_of, version
+from contract.crds import CRDS, TEXT, Object, Own, causes, own, spec_of, version
 from kedge.api.resource import Resource
 from kedge.kube.codec import untyped
 
@@ -124,3 +126,21 @@ async def test_exactly_one_version_is_stored(api: Api) -> None:
     assert [field for field, _ in found] == ["spec.versions", "status.storedVersions"]
     assert found[0][1].endswith(": must have exactly one version marked as storage version")
     assert found[1][1] == 'Invalid value: ["v1"]: must have the storage version v2'
+
+
+@pytest.mark.parametrize("versions", [[], None], ids=["empty", "absent"])
+async def test_a_crd_without_versions_is_refused(api: Api, versions: list[Object] | None) -> None:
+    crd = Own(api).definition()
+    crd["spec"]["versions"] = versions
+    (field, why), stored = causes(await api.ask("POST", CRDS, crd))
+    assert field == "spec.versions"
+    assert why.endswith(": must have exactly one version marked as storage version")
+    assert stored == ("status.storedVersions", "Invalid value: null: must have at least one stored version")
+
+
+async def test_a_version_without_a_name_is_refused(api: Api) -> None:
+    nameless = {key: value for key, value in version(OLD).items() if key != "name"} | {"storage": True}
+    answer = await api.ask("POST", CRDS, Own(api).definition(nameless))
+    assert answer.code == 422
+    assert ("FieldValueInvalid", "spec.versions[0].name") in answer.fields
+    assert "spec.version" not in [field for _, field in answer.fields]

@@ -58,8 +58,13 @@ def prepared_for_update(old: Untyped, new: Untyped) -> Untyped:
     return {**new, "status": {**status, "storedVersions": stored}}
 
 
+def _versions(spec: Raw) -> list[Raw]:
+    """The versions of a CRD; absent ones are written as null."""
+    return spec.get("versions") or []
+
+
 def _to_store(crd: Untyped, before: Sequence[str]) -> list[str]:
-    chosen = next((one["name"] for one in crd["spec"].get("versions", []) if one.get("storage")), None)
+    chosen = next((one.get("name", "") for one in _versions(crd["spec"]) if one.get("storage")), None)
     return [*before] if chosen is None or chosen in before else [*before, chosen]
 
 
@@ -71,7 +76,7 @@ def problems(crd: Untyped, old: Untyped | None = None) -> list[Cause]:
 def _own_problems(crd: Untyped) -> list[Cause]:
     spec = crd["spec"]
     found = list(_spec(spec))
-    found += _stored(crd.get("status", {}).get("storedVersions") or [], spec.get("versions", []))
+    found += _stored(crd.get("status", {}).get("storedVersions") or [], _versions(spec))
     if spec.get("preserveUnknownFields"):
         why = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
         found.append(go_causes.invalid_value("spec.preserveUnknownFields", True, why))
@@ -81,7 +86,7 @@ def _own_problems(crd: Untyped) -> list[Cause]:
 def warnings(crd: Untyped) -> Iterator[str]:
     """Warnings about a new CRD."""
     if _is_new(crd):
-        schemas = [(one.get("schema") or {}).get("openAPIV3Schema") or {} for one in crd["spec"].get("versions", [])]
+        schemas = [(one.get("schema") or {}).get("openAPIV3Schema") or {} for one in _versions(crd["spec"])]
         unknown = dict.fromkeys(name for schema in schemas for name in formats.unknown_formats(schema))
         yield from (f'unrecognized format "{name}"' for name in unknown)
 
@@ -112,8 +117,8 @@ def _name(crd: Untyped) -> Iterator[Cause]:
 def _spec(spec: Raw) -> Iterator[Cause]:
     yield from _group(str(spec.get("group", "")))
     yield from _one_of(spec.get("scope", ""), "spec.scope", ["Cluster", "Namespaced"])
-    versions: list[Raw] = spec.get("versions", [])
-    yield from crd_versions.version_problems(versions)
+    versions = _versions(spec)
+    yield from crd_versions.version_problems(spec.get("versions"))
     yield from _names(spec.get("names", {}), "spec.names")
     yield from crd_versions.shared_part_problems(versions)
     yield from _conversion(spec.get("conversion", {}))

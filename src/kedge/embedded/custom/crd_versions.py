@@ -23,15 +23,16 @@ _COLUMN_FORMATS = ["byte", "date", "date-time", "double", "float", "int32", "int
 _MOST_SELECTABLE = 8
 
 
-def version_problems(versions: Sequence[Raw]) -> Iterator[Cause]:
+def version_problems(sent: Sequence[Raw] | None) -> Iterator[Cause]:
     """What is wrong with each version, and with their number and names."""
+    versions = sent or []
     for index, version in enumerate(versions):
         if not _schema(version):
             yield go_causes.required_value(f"spec.versions[{index}].schema.openAPIV3Schema")
     shared = {part: _same(versions, part) for part in _PARTS}
     for index, version in enumerate(versions):
         yield from _version(version, f"spec.versions[{index}]", shared)
-    yield from _all_versions(versions, shared)
+    yield from _all_versions(sent, shared)
 
 
 def shared_part_problems(versions: Sequence[Raw]) -> Iterator[Cause]:
@@ -83,15 +84,16 @@ def _warning(text: str, *, is_deprecated: bool) -> Iterator[str]:
             return
 
 
-def _all_versions(versions: Sequence[Raw], shared: Raw) -> Iterator[Cause]:
-    shown = [_as_go_has_it(one, shared) for one in versions]
+def _all_versions(sent: Sequence[Raw] | None, shared: Raw) -> Iterator[Cause]:
+    versions = sent or []
+    shown = None if sent is None else [_as_go_has_it(one, shared) for one in versions]
     names = [one.get("name") for one in versions]
     if len({*names}) != len(names):
         yield go_causes.invalid_value("spec.versions", shown, "must contain unique version names")
     if sum(bool(one.get("storage")) for one in versions) != 1:
         why = "must have exactly one version marked as storage version"
         yield go_causes.invalid_value("spec.versions", shown, why)
-    if names and (wrong := dns_1035_label_problems(str(names[0]))):
+    if names and names[0] and (wrong := dns_1035_label_problems(str(names[0]))):
         yield go_causes.invalid_value("spec.version", names[0], ",".join(wrong))
 
 

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from kedge.api.openapi.builtin import named
 from kedge.api.openapi.model import Schema
 from kedge.embedded.schema import canonical_values
 from kedge.embedded.schema.type_errors import GO_TYPES, TypeMismatch, go_type_of, type_mismatch
@@ -28,6 +29,9 @@ _Decoder: TypeAlias = Callable[[Json, list[str]], Json]  # a value, and where to
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 TIME = "io.k8s.apimachinery.pkg.apis.meta.v1.Time"
 MICRO_TIME = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime"
+_EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
+_SCHEMA = f"{_EXTENSIONS}.JSONSchemaProps"
+_STRUCT_WITHOUT_MEMBERS = f"{_EXTENSIONS}.CustomResourceSubresourceStatus"
 
 _RANGES = {"int32": 2**31, "int64": 2**63}
 _NOTHING = object()  # what a reader gives for a value that is to be left out
@@ -72,7 +76,11 @@ def _decoder(schema: Schema, go_type: str = "") -> _Decoder:
             return _text(canonical_values.canonical_time)
         case name if name == MICRO_TIME:
             return _text(canonical_values.canonical_micro_time)
-    if not schema.properties:
+        case name if name == f"{_SCHEMA}OrArray":
+            return _schema_or_array
+        case name if name == f"{_SCHEMA}OrBool":
+            return _schema_or_bool
+    if not schema.properties and schema.name != _STRUCT_WITHOUT_MEMBERS:
         return _unnamed(schema, go_type_of(schema))
     if schema.name not in _STRUCTS:
         _STRUCTS[schema.name] = _struct(schema)
@@ -271,6 +279,24 @@ def _text(canonical: Callable[[str], str], go_type: str = "string") -> _Decoder:
 
 def _bytes(go_type: str) -> _Decoder:
     return _text(canonical_values.canonical_base64, go_type)
+
+
+def _schema_or_array(value: Json, unknown: list[str]) -> Json:
+    if type(value) is not list:
+        return _nested_schema(value, unknown)
+    read = [_nested_schema(one, unknown) for one in value]
+    return value if all(new is old for new, old in zip(read, value, strict=True)) else read
+
+
+def _schema_or_bool(value: Json, unknown: list[str]) -> Json:
+    if type(value) not in (dict, bool):
+        raise TypeMismatch("boolean or JSON schema expected")
+    return _nested_schema(value, unknown)
+
+
+def _nested_schema(value: Json, _unknown: list[str]) -> Json:
+    """A schema that is one of several forms: what it does not know is dropped, and nobody is told."""
+    return _decoder(named(_SCHEMA))(value, []) if type(value) is dict else value
 
 
 def _as_it_is(value: Json, _unknown: list[str]) -> Json:
