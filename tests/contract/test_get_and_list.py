@@ -1,8 +1,13 @@
 """Get and list: what is there, which part of it, and as of when."""
 
+from typing import Any, TypeAlias
+
+import msgspec
 import pytest
 
 from contract.backend import CONFIG_MAPS, NAMESPACES, Api, rv
+
+Raw: TypeAlias = dict[str, Any]
 
 ONE = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 MANY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -250,3 +255,42 @@ async def test_a_list_across_namespaces_is_sorted_by_namespace_slash_name(api: A
     answer = await api.ask("GET", "/api/v1/configmaps", labelSelector=f"run={api.namespace}")
     places = [f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in answer.body["items"]]
     assert places == [f"{other}/a", f"{api.namespace}/b"]  # "-" comes before "/"
+
+
+POD: Raw = {"spec": {"hostNetwork": True, "containers": [{"name": "c", "image": "c:1"}]}}
+EVENT: Raw = {"involvedObject": {"kind": "Pod", "namespace": "{ns}", "name": "x", "resourceVersion": "7"}}
+SERVICE: Raw = {"spec": {"clusterIP": "None", "ports": [{"port": 80}]}}
+
+
+@pytest.mark.parametrize(
+    ("plural", "content", "selector", "found"),
+    [
+        ("events", {**EVENT, "source": {"component": "me"}}, "source=me", "a"),
+        ("events", {**EVENT, "source": {"component": "me"}}, "source=you", ""),
+        ("events", {**EVENT, "reportingComponent": "me"}, "source=me,reportingComponent=me", "a"),
+        ("events", {**EVENT, "source": {"component": "me"}, "reportingComponent": "you"}, "source=you", ""),
+        ("events", EVENT, "involvedObject.resourceVersion=7", "a"),
+        ("events", EVENT, "source=", "a"),
+        ("services", SERVICE, "spec.clusterIP=None,spec.type=ClusterIP", "a"),
+        ("services", SERVICE, "spec.type=NodePort", ""),
+        ("pods", POD, "spec.hostNetwork=true", "a"),
+        ("pods", {"spec": {**POD["spec"], "hostNetwork": False}}, "spec.hostNetwork=false", "a"),
+        ("pods", POD, "spec.hostNetwork!=true", ""),
+    ],
+)
+async def test_kinds_have_fields_of_their_own_to_select_by(
+    api: Api, plural: str, content: Raw, selector: str, found: str
+) -> None:
+    path = f"/api/v1/namespaces/{api.namespace}/{plural}"
+    if plural == "pods":
+        await api.ask("POST", f"/api/v1/namespaces/{api.namespace}/serviceaccounts", {"metadata": {"name": "default"}})
+    body = msgspec.json.decode(msgspec.json.encode(content).replace(b"{ns}", api.namespace.encode()))
+    assert (await api.ask("POST", path, {"metadata": {"name": "a"}, **body})).code == 201
+    assert (await api.ask("GET", path, fieldSelector=selector)).names == found.split()
+
+
+async def test_a_controllers_replicas_can_be_selected_by_and_a_replica_sets_cannot(api: Api) -> None:
+    query = {"fieldSelector": "status.replicas=1"}
+    old, new = "/api/v1", "/apis/apps/v1"
+    assert (await api.ask("GET", f"{old}/namespaces/{api.namespace}/replicationcontrollers", **query)).names == []
+    assert (await api.ask("GET", f"{new}/namespaces/{api.namespace}/replicasets", **query)).code == 400

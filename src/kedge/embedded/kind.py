@@ -106,6 +106,7 @@ class Kind(Struct, frozen=True):
     put_creates: bool = False  # a PUT of a missing object creates it
     name_rule: NameRule = "subdomain"
     fields: Mapping[str, str] = field(default_factory=dict)  # for field selectors: path and default
+    fields_elsewhere: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # where else: the first with a value
     scale: ScalePaths | None = None
     kind_names: KindNames = KindNames()
     rules: KindRules = NO_RULES

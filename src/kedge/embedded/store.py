@@ -266,8 +266,10 @@ def part(obj: Untyped, name: str) -> Untyped:
 def version_of(kind: Kind, key: str, number: int, obj: Untyped, owners: FieldOwners = NO_OWNERS) -> Version:
     """A version of an object: encoded, with the values for selectors."""
     labels = obj["metadata"].get("labels") or _NONE
-    fields = {path: _text_at(obj, path, default) for path, default in kind.fields.items()} or _NONE
-    return Version(key, number, encode(obj), labels, fields, owners)
+    fields = {path: _text_at(obj, path, default) for path, default in kind.fields.items()}
+    for name, paths in kind.fields_elsewhere.items():
+        fields[name] = next(filter(None, (_text_at(obj, path, "") for path in paths)), "")
+    return Version(key, number, encode(obj), labels, fields or _NONE, owners)
 
 
 def _text_at(obj: Untyped, path: str, default: str) -> str:

@@ -75,19 +75,24 @@ storage.k8s.io                v1  VolumeAttachment                  volumeattach
 _FIELDS: Mapping[str, Mapping[str, str]] = {
     "CertificateSigningRequest": {"spec.signerName": ""},
     "Event": {
-        **{f"involvedObject.{part}": "" for part in ("apiVersion", "fieldPath", "kind", "name", "namespace", "uid")},
-        "reason": "",
-        "type": "",
+        **{f"involvedObject.{part}": "" for part in ("apiVersion", "fieldPath", "kind", "name", "namespace")},
+        **{f"involvedObject.{part}": "" for part in ("resourceVersion", "uid")},
+        **dict.fromkeys(("reason", "reportingComponent", "source", "type"), ""),
     },
     "Job": {"status.successful": "0"},
     "Namespace": {"status.phase": ""},
     "Node": {"spec.unschedulable": "false"},
     "Pod": {
+        "spec.hostNetwork": "false",
         **{f"spec.{part}": "" for part in ("nodeName", "restartPolicy", "schedulerName", "serviceAccountName")},
         **{f"status.{part}": "" for part in ("nominatedNodeName", "phase", "podIP")},
     },
-    "ReplicaSet": {"status.replicas": "0"},
+    "ReplicationController": {"status.replicas": "0"},
     "Secret": {"type": ""},
+    "Service": {"spec.clusterIP": "", "spec.type": ""},
+}
+_FIELDS_ELSEWHERE: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "Event": {"source": ("source.component", "reportingComponent")},
 }
 _SHORT_NAMES: Mapping[str, tuple[str, ...]] = {
     "CertificateSigningRequest": ("csr",),
@@ -144,6 +149,7 @@ def _kind(row: str) -> Kind:
         put_creates="p" in habits,
         name_rule=name_rule,
         fields=_FIELDS.get(name, {}),
+        fields_elsewhere=_FIELDS_ELSEWHERE.get(name, {}),
         scale=ScalePaths() if name in _WITH_SCALE else None,
         kind_names=_kind_names(group, name),
         is_review="q" in habits,
