@@ -41,13 +41,13 @@ class Shop:
         self.namespace = namespace
         self.recorder = recorder
 
-    async def deployment(self, name: str, replicas: int, image: str) -> None:
+    async def deployment(self, name: str, replicas: int, image: str, **more: Any) -> None:
         labels = {"app": "web", "version": name}
         template = {
             "metadata": {"labels": labels, "annotations": {"kedge.dev/ready-after": "500ms"}},
             "spec": {"containers": [{"name": "app", "image": image}], "terminationGracePeriodSeconds": 0},
         }
-        spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
+        spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template, **more}
         await self.client.create(Deployment, {"metadata": {"name": name, "namespace": self.namespace}, "spec": spec})
 
     async def rollout(self, target: str, *sources: str, **plan: Any) -> None:
@@ -111,6 +111,21 @@ async def test_a_release_moves_batch_by_batch_within_its_floor_and_ceiling(
     assert shop.recorder.ready("app:2") == PODS
     assert shop.recorder.wrong == []
     assert shop.recorder.most > PODS  # a batch came before the old pods went
+
+
+@pytest.mark.parametrize("sources", [("v1",), ()])
+async def test_a_target_that_is_written_paused_gets_its_pods_batch_by_batch(
+    shop: Shop, sources: tuple[str, ...]
+) -> None:
+    shop.recorder.judges = bool(sources)
+    await shop.deployment("v3", PODS, "app:3", paused=True)
+    await shop.rollout("v3", *sources, numBatches=BATCHES, batchPartition=0, targetSize=PODS)
+    await until_so(lambda: shop.is_in("rollingInBatches", "batchReady"))
+    await until(lambda: shop.recorder.ready("app:3") == PODS // BATCHES)
+    await shop.edit({"rolloutPlan": {"batchPartition": BATCHES}})
+    await until_so(lambda: shop.is_in("rolloutSucceed"), within=90)
+    await until(lambda: shop.recorder.ready("app:3") == PODS)
+    assert shop.recorder.wrong == []
 
 
 async def test_with_decrease_first_old_pods_go_first_within_other_limits(shop: Shop) -> None:

@@ -413,6 +413,28 @@ def test_a_paused_rollout_stands_still_before_anything_else() -> None:
     assert moves.asked == []
 
 
+@pytest.mark.parametrize(
+    ("code", "numbers", "words"),
+    [
+        (MoveCode.not_found, {}, "Deployment shop/v2 does not exist"),
+        (MoveCode.not_observed, {}, "Deployment shop/v2 has changed, and its controller has not reported on that yet"),
+        (MoveCode.pods_left, {"pods": 3, "goal": 2}, "Deployment shop/v2 has 3 pods and is to have 2"),
+        (
+            MoveCode.not_available,
+            {"available": 0, "goal": 1, "tolerated": 0},
+            "earlier batches have to stay available, and 0 of 1 pods of Deployment shop/v2 are",
+        ),
+    ],
+)
+def test_what_an_earlier_batch_lost_is_said_with_the_numbers_that_are_known(
+    code: str, numbers: dict[str, int], words: str
+) -> None:
+    moves = Answers(check=Step(wait=Wait("Deployment shop/v2", code, numbers)))
+    found = step(rolling(B.initializing, status={"current_batch": 1}, moves=moves), NOW)
+    assert isinstance(found, Hold)
+    assert sentence(found.wait).startswith(words)
+
+
 def test_a_batch_begins_when_those_before_it_are_available_and_everybody_agrees() -> None:
     second = {"current_batch": 1, "batch_available_at": NOW}
     seen = rolling(B.initializing, status=second)

@@ -197,6 +197,7 @@ def test_a_target_that_is_there_is_claimed() -> None:
         (5, 2, 2, {"paused": None, "replicas": 2}),
         (0, 0, 0, {"paused": None}),
         (5, 5, 5, None),
+        (1, 1, 1, None),
     ],
 )
 def test_a_target_that_was_written_paused_makes_its_pods_batch_by_batch(

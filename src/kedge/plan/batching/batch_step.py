@@ -68,7 +68,11 @@ def _lost(seen: BatchRolloutInput, index: int) -> Next | None:
     workloads, moves = known(seen)
     before = batch_at(seen.plan, seen.status, index, is_scale=seen.is_scale)
     found = moves.check(workloads, seen.status, before)
-    return Hold(replace(found.wait, code=BatchCode.proof_lost)) if found.wait is not None else None
+    if found.wait is None:
+        return None
+    # Nobody can tell how many pods there are of what is gone, or has not reported yet: then that is what it waits for.
+    is_counted = "available" in found.wait.numbers
+    return Hold(replace(found.wait, code=BatchCode.proof_lost) if is_counted else found.wait)
 
 
 def _batch_rolling(seen: BatchRolloutInput, batch: Batch, now: datetime) -> Next:

@@ -92,9 +92,8 @@ def unreported(workload: Workload) -> Step | None:
 def resumed(handler: WorkloadHandler, workload: Workload) -> dict[str, Any]:
     """The patch after which it makes pods again, and at first no more than it has: a batch says how many more."""
     obj = workload.obj or {}
-    held = held_replicas(obj)
-    scaled = handler.scale(held) if held < desired_replicas(obj) else None
-    return merged({"spec": {"paused": None}}, scaled or {})
+    held = held_replicas(obj, handler.replicas(obj).desired)
+    return merged({"spec": {"paused": None}}, handler.scale(held) or {})
 
 
 # Whose it is

@@ -124,7 +124,8 @@ def _key(ref: WorkloadRef) -> tuple[str, str]:
 
 def _replicas(one: Workload, workloads: Workloads) -> int:
     """How many pods one asks for. A target that is paused asks for pods that the rollout is to bring in."""
-    return held_replicas(one.obj) if one is workloads.target and one.obj is not None else _record(one).replicas
+    asked = _record(one).replicas
+    return held_replicas(one.obj, asked) if one is workloads.target and one.obj is not None else asked
 
 
 def _record(workload: Workload) -> SourceRecord:

@@ -34,7 +34,7 @@ from kedge.plan.batching.moves import DONE, Batch, Step, Verified, Workload, Wor
 from kedge.plan.batching.waits import MoveCode
 from kedge.plan.fields import Object, count, merged, whole
 from kedge.plan.workloads import WorkloadHandler
-from kedge.plan.workloads.handler import desired_replicas, held_replicas, is_paused
+from kedge.plan.workloads.handler import held_replicas, is_paused
 
 
 class ScaleMoves(Struct, frozen=True):
@@ -142,12 +142,12 @@ class ScaleMoves(Struct, frozen=True):
 
     def _held(self, obj: Object) -> int:
         """How many pods it has to begin with: one that is paused may ask for others that nobody makes."""
-        return held_replicas(obj) if is_paused(obj) else self.handler.replicas(obj).desired
+        return held_replicas(obj, self.handler.replicas(obj).desired)
 
     def _resumed(self, target: Workload) -> dict[str, Any]:
         """The patch that makes pods of one that was never more than written. One that has all of its pods scales."""
         obj = target.obj or {}
-        is_only_written = is_paused(obj) and held_replicas(obj) < max(1, desired_replicas(obj))
+        is_only_written = is_paused(obj) and self._held(obj) < max(1, self.handler.replicas(obj).desired)
         return resumed(self.handler, target) if is_only_written else {}
 
     def _unfreeze_patch(self, target: Workload) -> dict[str, Any]:

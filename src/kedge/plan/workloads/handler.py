@@ -121,9 +121,8 @@ def is_paused(obj: Object) -> bool:
     return at(obj, "spec", "paused") is True
 
 
-def held_replicas(obj: Object) -> int:
+def held_replicas(obj: Object, desired: int) -> int:
     """How many of the pods that it asks for it keeps: while it is paused, those that are there already."""
-    desired = desired_replicas(obj)
     return min(desired, count(obj, "status", "replicas")) if is_paused(obj) else desired
 
 
