@@ -1,5 +1,7 @@
 """CustomResourceDefinitions: a kind of one's own is defined, established, served, changed and removed."""
 
+import json
+
 import pytest
 
 from contract.backend import HELD, JSON_PATCH, Api
@@ -223,3 +225,21 @@ async def _is_gone(api: Api, path: str) -> bool:
 async def _is_going(api: Api, path: str) -> bool:
     answer = await api.ask("GET", path)
     return answer.code == 200 and "deletionTimestamp" in answer.metadata
+
+
+async def test_a_custom_object_says_what_it_is(api: Api) -> None:
+    async with own(api) as kind:
+        whole = kind.obj()
+        nameless = {"metadata": {"name": "x"}}
+        expected = f"does not match the expected API version ({kind.group}/v1)"
+        shown = json.dumps(nameless, separators=(",", ":"))
+        unrecognized = "the object provided is unrecognized (must be of type Widget)"
+        untold = (400, "BadRequest", f"{unrecognized}: Object 'Kind' is missing in '{shown}' ({shown})")
+        assert (await api.ask("POST", kind.path(), nameless)).refusal == untold
+        without_version = {key: value for key, value in whole.items() if key != "apiVersion"}
+        for offered, said in ((without_version, ""), ({**whole, "apiVersion": "other/v1"}, "other/v1")):
+            why = f"the API version in the data ({said}) {expected}"
+            assert (await api.ask("POST", kind.path(), offered)).refusal == (400, "BadRequest", why)
+        made = await kind.make()
+        unchanged = await api.ask("PUT", kind.path("x"), {"metadata": made["metadata"]})
+        assert (unchanged.code, unchanged.body["message"].startswith(unrecognized)) == (400, True)

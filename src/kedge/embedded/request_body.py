@@ -64,12 +64,15 @@ class _ObjectHead(Struct, rename="camel"):
 _METADATA_FIELDS = _Metadata.__struct_encode_fields__
 
 
-def object_in(request: Request, resource: Resource) -> Untyped:
-    """The object in a request; it may omit apiVersion and kind."""
+def object_in(request: Request, resource: Resource, *, custom: bool = False) -> Untyped:
+    """The object in a request; it may omit apiVersion and kind, unless its kind is a custom one."""
     media = media_type(request)
     if media == PROTOBUF:
         return _from_protobuf(request.body, resource)
-    return with_kind(_object(request.body, resource, yaml_too=media == YAML), resource)
+    obj = _object(request.body, resource, yaml_too=media == YAML)
+    if custom:
+        _refuse_untold_kind(obj, request.body, resource)
+    return with_kind(obj, resource)
 
 
 def media_type(request: Request) -> str:
@@ -153,6 +156,18 @@ def with_clean_metadata(obj: Untyped, sent: Untyped | None = None) -> Untyped:
     if isinstance(owners, list):  # an empty list resets all owners
         kept["managedFields"] = owners
     return {**obj, "metadata": kept}
+
+
+def _refuse_untold_kind(obj: Untyped, body: bytes, resource: Resource) -> None:
+    """No Go type stands behind a custom kind, so an object says itself what it is."""
+    if not obj.get("kind"):
+        text = body.decode(errors="replace")
+        short = text if len(body) <= _SHOWN else f"{body[:_SHOWN].decode(errors='replace')} ..."
+        why = f"the object provided is unrecognized (must be of type {resource.kind})"
+        raise bad_request(f"{why}: Object 'Kind' is missing in '{text}' ({short})")
+    if (said := obj.get("apiVersion") or "") != resource.api_version:
+        why = f"does not match the expected API version ({resource.api_version})"
+        raise bad_request(f"the API version in the data ({said}) {why}")
 
 
 def _object(body: bytes, resource: Resource, *, yaml_too: bool) -> Untyped:

@@ -30,7 +30,7 @@ def submitted(info: RequestInfo, asked: WriteOptions) -> SubmittedObject:
     """The object in the request."""
     return _decoded(
         info.kind,
-        request_body.object_in(info.request, info.kind.resource),
+        request_body.object_in(info.request, info.kind.resource, custom=info.kind.custom is not None),
         request_body.json_text_of(info.request),
         asked,
     )
