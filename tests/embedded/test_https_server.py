@@ -22,7 +22,7 @@ from kedge.embedded.request_info import Caller
 from kedge.embedded.server import Server
 from kedge.kube.client import Client
 from kedge.kube.clock import SystemClock
-from kedge.kube.codec import Event
+from kedge.kube.codec import Event, Untyped
 from kedge.kube.connect.config import load
 from kedge.kube.connect.https import HttpsTransport
 from kedge.kube.connect.outbound import Outbound
@@ -83,6 +83,24 @@ async def test_nobody_comes_in_without_a_token(token: str) -> None:
     async with opened() as (_, https, _):
         code, body = await status(https, MAPS, token=token)
         assert (code, '"reason":"Unauthorized"' in body) == (401, True)
+
+
+@pytest.mark.parametrize(
+    ("token", "found"),
+    [
+        (TOKEN, {"authenticated": True, "user": {"username": "system:admin", "groups": list(Caller().groups)}}),
+        ("wrong", {"user": {}, "error": "invalid bearer token"}),
+        ("", {"user": {}, "error": "invalid bearer token"}),
+    ],
+)
+async def test_a_client_may_ask_whose_its_token_is(token: str, found: Untyped) -> None:
+    async with opened() as (_, https, _):
+        url = f"{https.url}/apis/authentication.k8s.io/v1/tokenreviews"
+        async with (
+            aiohttp.ClientSession(headers={"Authorization": f"Bearer {TOKEN}"}) as session,
+            session.post(url, json={"spec": {"token": token}}, ssl=False) as answer,
+        ):
+            assert (answer.status, (await answer.json())["status"]) == (201, found)
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/version"])

@@ -14,6 +14,7 @@ import ssl
 from collections.abc import Mapping
 
 from aiohttp import web
+from msgspec.structs import replace
 
 from kedge.embedded import statuses
 from kedge.embedded.options import is_watch
@@ -83,7 +84,7 @@ class HttpsServer:
         known = self._tokens.get(token.strip()) if scheme.lower() == "bearer" else None
         if known is None:
             return _ANONYMOUS if asked.path in _PUBLIC_PATHS else None
-        return Caller(known.user, known.groups, asked.headers.get("User-Agent", ""), known.sees_owners)
+        return replace(known, agent=asked.headers.get("User-Agent", ""), token=token.strip())
 
 
 async def _read(asked: web.BaseRequest) -> Request | None:

@@ -31,6 +31,7 @@ class Caller(Struct, frozen=True):
     groups: tuple[str, ...] = ("system:masters", "system:authenticated")
     agent: str = "kedge"
     sees_owners: bool = True  # gets `managedFields`, which most programs throw away
+    token: str = ""  # what it is known by, if it came with one
 
     def sees_owners_of(self, resource: Resource) -> bool:
         """Whether it gets the `managedFields` of objects of a kind."""

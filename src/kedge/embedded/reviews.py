@@ -26,14 +26,24 @@ def review_response(kind: Kind, request: Request, caller: Caller, now: str) -> U
     asked = request_body.with_clean_metadata(request_body.object_in(request, kind.resource))
     match kind.resource.kind:
         case "SelfSubjectReview":
-            who = {"username": caller.user, "groups": list(caller.groups)}
-            return {**asked, "metadata": {"creationTimestamp": now}, "status": {"userInfo": who}}
+            return {**asked, "metadata": {"creationTimestamp": now}, "status": {"userInfo": _user(caller)}}
         case "SelfSubjectRulesReview":
             return {**asked, "spec": {}, "status": _ALL_RULES}
         case "TokenReview":
-            return {**asked, "status": {"user": {}, "error": "invalid bearer token"}}
+            return {**asked, "status": _token_status(part(asked, "spec"), caller)}
     _refuse_vague(kind, part(asked, "spec"))
     return {**asked, "status": {"allowed": kind.resource.kind == "SelfSubjectAccessReview"}}
+
+
+def _token_status(spec: Untyped, caller: Caller) -> Untyped:
+    """Whose a token is. Only the caller's own is known here."""
+    if not caller.token or spec.get("token") != caller.token:
+        return {"user": {}, "error": "invalid bearer token"}
+    return {"authenticated": True, "user": _user(caller)}
+
+
+def _user(caller: Caller) -> Untyped:
+    return {"username": caller.user, "groups": list(caller.groups)}
 
 
 def _refuse_vague(kind: Kind, spec: Untyped) -> None:
