@@ -25,6 +25,7 @@ from kedge.plan.staging.rollbacks import (
     wants_rollback,
     without_gates,
 )
+from kedge.plan.staging.step import ahead_of
 from plan.rolling.making import NOT_AVAILABLE, binding
 from plan.staging.making import APPROVAL, NOW, World, run, stage, strategy, timed
 
@@ -60,6 +61,18 @@ def test_what_failed_is_tried_once_more() -> None:
     assert (world.moving("one"), world.says()) == (["a"], "True/UpdateRunStarted")
     world.arrive_all()
     assert world.says(reasons.SUCCEEDED) == "True/UpdateRunSucceeded"
+
+
+def test_a_run_that_is_tried_again_waits_for_the_one_that_moves_the_placement_by_now() -> None:
+    world = failed()
+    world.now = world.now.replace(minute=30)
+    again = annotated(world, "2030-01-01T12:05:00Z").run
+    other = World(dict.fromkeys("abc", "one"), stage("one"))
+    other.settle()
+    other_run = replace(other.run, metadata=replace(other.run.metadata, name="other", uid="other"))
+    runs = [again, other_run]
+    assert [ahead_of(one, runs, Dialect.seed) for one in runs] == ["other", ""]
+    assert ahead_of(again, [again], Dialect.seed) == ""
 
 
 def test_a_cluster_that_fails_again_after_it_was_asked_has_failed() -> None:

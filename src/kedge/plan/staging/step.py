@@ -253,12 +253,15 @@ def _resting(stage: StageStatus, builder: StepBuilder, at: Stamp) -> StageStatus
 
 
 def holds(status: RunStatus) -> bool:
-    """Whether a run that has not ended has the placement to itself: it has begun, and was not asked to stop."""
+    """Whether a run that has not ended has the placement to itself: it has begun, and was not asked to stop.
+
+    One that failed had made room, and waits for its turn when it is tried again.
+    """
     stages = (*status.stages_status, *((status.deletion_stage_status,) if status.deletion_stage_status else ()))
     current = next((stage for stage in stages if not is_over(stage)), None)
     if current is None or find(status, PROGRESSING) is None:
         return False
-    return has_begun(current) and reason_of(current, PROGRESSING) not in (STAGE_STOPPED, STAGE_STOPPING)
+    return has_begun(current) and reason_of(current, PROGRESSING) not in (STAGE_STOPPED, STAGE_STOPPING, STAGE_FAILED)
 
 
 # Which of several runs moves a placement
