@@ -189,7 +189,8 @@ STEPS = [
     Step("get configmaps -n shop --show-labels -l tier"),
     Step("apply -n shop --server-side -f -", WEB, fails=True),
     Step("apply -n shop --server-side --force-conflicts -f -", WEB),
-    Step("wait --for=jsonpath={.status.availableReplicas}=2 deployment/web -n shop --timeout=300s"),
+    Step("rollout status deployment/web -n shop --timeout=300s", shown="last"),  # its status is shown in an error below
+    Step("wait --for=jsonpath={.status.terminatingReplicas}=0 deployment/web -n shop --timeout=300s"),
     Step(
         "apply -n shop --server-side --field-manager=other -f -", WEB.replace("replicas: 2", "replicas: 4"), fails=True
     ),
